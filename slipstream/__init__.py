@@ -1,0 +1,18 @@
+"""Slipstream: the Transolver neural operator, its ablations, and slice/deslice as two functions."""
+
+from slipstream.core.version import VERSION as __version__
+from slipstream.kernels.api import deslice_tokens, slice_points
+from slipstream.kernels.membership import Membership, TokenSums
+from slipstream.models.transolver import Transolver
+from slipstream.models.variants import VARIANTS, Size
+
+__all__ = [
+    "VARIANTS",
+    "Membership",
+    "Size",
+    "TokenSums",
+    "Transolver",
+    "__version__",
+    "deslice_tokens",
+    "slice_points",
+]

@@ -1,0 +1,80 @@
+"""Errors that name the argument, what was expected and what came.
+
+Every function raises ValueError with one sentence; the command line turns it into exit code 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
+    """Raise unless `value` is one of `allowed`, suggesting the nearest one."""
+    options = list(allowed)
+    if value in options:
+        return
+    near = difflib.get_close_matches(str(value), options, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"{name} must be one of {', '.join(options)}, got {value!r}{hint}")
+
+
+def check_at_least(name: str, value: float, minimum: float) -> None:
+    if isinstance(value, bool) or not value >= minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value!r}")
+
+
+def check_whole(name: str, value: object, minimum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
+
+
+def check_shape(name: str, tensor: Tensor, letters: str, sizes: Sequence[int | None]) -> None:
+    """Raise unless `tensor` has these sizes; None stands for any size of at least one.
+
+    `letters` names the axes, as in "B N H D", for the message only.
+    """
+    expected = ", ".join(
+        letter if size is None else str(size)
+        for letter, size in zip(letters.split(), sizes, strict=True)
+    )
+    where = f"shape ({', '.join(letters.split())}) = ({expected})"
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"{name} must be a tensor of {where}, got {type(tensor).__name__}")
+    got = tuple(tensor.shape)
+    fits = len(got) == len(sizes) and all(
+        size >= 1 if wanted is None else size == wanted
+        for size, wanted in zip(got, sizes, strict=True)
+    )
+    if not fits:
+        at_least = " with every size at least 1" if 0 in got else ""
+        raise ValueError(f"{name} must have {where}{at_least}, got {got}")
+
+
+def check_floating(name: str, tensor: Tensor) -> None:
+    if not tensor.is_floating_point():
+        raise ValueError(f"{name} must have a floating dtype, got {tensor.dtype}")
+
+
+def check_like(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
+    """Raise unless `tensor` is on the device of `other` and, outside autocast, has its dtype."""
+    check_floating(name, tensor)
+    if tensor.device != other.device:
+        raise ValueError(
+            f"{name} must be on device {other.device} like {other_name}, got {tensor.device}"
+        )
+    if tensor.dtype != other.dtype and not torch.is_autocast_enabled(tensor.device.type):
+        raise ValueError(
+            f"{name} must have dtype {other.dtype} like {other_name}, got {tensor.dtype}"
+        )
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    bad = int((~torch.isfinite(tensor)).sum())
+    if bad:
+        raise ValueError(
+            f"{name} must be finite, got {bad} NaN or infinite of {tensor.numel()} values"
+        )

@@ -1,0 +1,70 @@
+"""Seeds, devices, versions, and the only reader of environment variables."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib import metadata
+
+import torch
+
+from slipstream.core.version import VERSION
+
+_PACKAGES = ("torch", "triton", "numpy", "safetensors")
+
+
+def derive_seed(seed: int, *names: object) -> int:
+    """A 63-bit seed that is a pure function of `seed` and `names`."""
+    text = "/".join(str(part) for part in (seed, *names))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def generator(seed: int, *names: object) -> torch.Generator:
+    """A CPU random generator whose stream depends on (seed, names) alone."""
+    return torch.Generator().manual_seed(derive_seed(seed, *names))
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """`auto` is the first CUDA device where there is one, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device {name!r} is not on this machine: it has {torch.cuda.device_count()} CUDA"
+            " devices"
+        )
+    return device
+
+
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+
+
+def package_version(package: str) -> str | None:
+    """The installed version of a package, or None where it is absent."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def versions() -> dict[str, str]:
+    """Versions that go into every record: Python, ours, and the numerical packages."""
+    found = {name: package_version(name) for name in _PACKAGES}
+    return {
+        "python": platform.python_version(),
+        "slipstream": VERSION,
+        **{name: version for name, version in found.items() if version},
+    }
+
+
+def environment(name: str) -> str | None:
+    """One environment variable; nothing else in the package reads them."""
+    return os.environ.get(name)

@@ -1,0 +1,3 @@
+"""The version of the package, here once; pyproject.toml reads it."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,1 @@
+"""Slice and deslice: the definition, the contract and the implementations."""

@@ -1,0 +1,115 @@
+"""Membership is a value: what determines the slice weights, never the weights themselves.
+
+weights[b, h, n, g] = softmax( (slot_weight[g] . query[b, n, h] + slot_bias[g]) / temperature[h] ), over the slots g of
+each point (Transolver) or over the points n of each slot (LinearNO).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from slipstream.core.checks import check_choice, check_floating, check_like, check_shape
+from slipstream.core.shapes import Float
+
+Axis = Literal["slots", "points"]
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """How strongly each of N points belongs to each of G slots, per head. Checked when made.
+
+    query        B N H D, or B N 1 D when the heads share it
+    slot_weight  G D, H G D or B H G D
+    slot_bias    G, H G or B H G, or None
+    temperature  H
+    over         the axis whose weights sum to one: the "slots" of a point or the "points" of a slot
+    """
+
+    query: Float[Tensor, "B N Hq D"]
+    slot_weight: Float[Tensor, "*Lw G D"]
+    slot_bias: Float[Tensor, "*Lb G"] | None
+    temperature: Float[Tensor, " H"]
+    over: Axis = "slots"
+
+    def __post_init__(self) -> None:
+        check_choice("over", self.over, get_args(Axis))
+        check_shape("temperature", self.temperature, "H", (None,))
+        check_shape("query", self.query, "B N H D", (None,) * 4)
+        batch, points, query_heads, width = self.query.shape
+        if query_heads not in (1, self.heads):
+            raise ValueError(
+                f"query must have 1 or H = {self.heads} heads (as temperature has), got"
+                f" {query_heads}"
+            )
+        _check_layout("slot_weight", self.slot_weight, (batch, self.heads, None, width), "B H G D")
+        if self.slot_bias is not None:
+            _check_layout("slot_bias", self.slot_bias, (batch, self.heads, self.slices), "B H G")
+            check_like("slot_bias", self.slot_bias, "query", self.query)
+        check_floating("query", self.query)
+        check_like("slot_weight", self.slot_weight, "query", self.query)
+        check_like("temperature", self.temperature, "query", self.query)
+
+    @property
+    def heads(self) -> int:
+        return self.temperature.shape[0]
+
+    @property
+    def slices(self) -> int:
+        return self.slot_weight.shape[-2]
+
+
+def _check_layout(
+    name: str, tensor: Tensor, sizes: tuple[int | None, ...], letters: str
+) -> None:
+    """Check `tensor` against `sizes`, where the leading B, or B and H, may be absent."""
+    if not isinstance(tensor, Tensor) or not len(sizes) - 2 <= tensor.ndim <= len(sizes):
+        axes = letters.split()
+        layouts = " or ".join("(" + ", ".join(axes[skip:]) + ")" for skip in (2, 1, 0))
+        got = tuple(tensor.shape) if isinstance(tensor, Tensor) else type(tensor).__name__
+        raise ValueError(f"{name} must have shape {layouts}, got {got}")
+    absent = len(sizes) - tensor.ndim
+    check_shape(name, tensor, " ".join(letters.split()[absent:]), sizes[absent:])
+
+
+@dataclass(frozen=True, eq=False)
+class TokenSums:
+    """What slicing gives: per slot, the weighted sum of the values and the sum of the weights.
+
+    Sums over disjoint sets of points add up (`+`), so that one sample can be streamed in chunks or sharded over devices;
+    dividing comes last. Weights normalised over the points are normalised over the points *seen*: their
+    `log_normalizer`, the logarithm of the sum of exponentials, makes two such sums comparable.
+    """
+
+    numerator: Float[Tensor, "B H G V"]
+    mass: Float[Tensor, "B H G"]
+    log_normalizer: Float[Tensor, "B H G"] | None = None
+
+    def tokens(self, epsilon: float = 0.0) -> Float[Tensor, "B H G V"]:
+        """The weighted means, numerator / (mass + epsilon)."""
+        return self.numerator / (self.mass + epsilon)[..., None]
+
+    def __add__(self, other: TokenSums) -> TokenSums:
+        if self.numerator.shape != other.numerator.shape:
+            raise ValueError(
+                f"the other TokenSums must have a numerator of shape {tuple(self.numerator.shape)},"
+                f" got {tuple(other.numerator.shape)}"
+            )
+        mine, theirs = self.log_normalizer, other.log_normalizer
+        if (mine is None) != (theirs is None):
+            raise ValueError(
+                "the other TokenSums must be normalised over the same axis, got one over the slots"
+                " and one over the points"
+            )
+        if mine is None or theirs is None:
+            return TokenSums(self.numerator + other.numerator, self.mass + other.mass)
+        total = torch.logaddexp(mine, theirs)
+        my_share, their_share = (mine - total).exp(), (theirs - total).exp()
+        return TokenSums(
+            self.numerator * my_share[..., None] + other.numerator * their_share[..., None],
+            self.mass * my_share + other.mass * their_share,
+            total,
+        )

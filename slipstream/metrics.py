@@ -1,0 +1,185 @@
+"""Relative L1 and L2 error per sample and output group, and the mean over both. The loss is the same function.
+
+error[s, g] = ||prediction - target|| / ||target||, the norms taken over the points of sample s and the channels of
+group g. Channels in no group, and points outside the mask, do not count. Numerator and denominator add up over chunks of
+points, so that a sample larger than memory is measured in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from slipstream.core.checks import check_choice, check_finite, check_like, check_shape
+from slipstream.core.shapes import Bool, Float
+
+Groups = Mapping[str, Sequence[int]]
+Order = Literal[1, 2]
+OnZero = Literal["error", "skip"]
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorSums:
+    """Sums of |prediction - target|^order and |target|^order, per sample and group."""
+
+    difference: Float[Tensor, "S G"]
+    reference: Float[Tensor, "S G"]
+    order: Order
+
+    def __add__(self, other: ErrorSums) -> ErrorSums:
+        """The sums over both sets of points of the same samples."""
+        if self.order != other.order:
+            raise ValueError(
+                f"the other ErrorSums must have order {self.order}, got {other.order}"
+            )
+        return ErrorSums(
+            self.difference + other.difference, self.reference + other.reference, self.order
+        )
+
+    def relative(self) -> tuple[Float[Tensor, "S G"], Bool[Tensor, "S G"]]:
+        """The relative errors, and where they are defined; 0 where the target is all zero."""
+        defined = self.reference > 0
+        ratio = self.difference / torch.where(defined, self.reference, 1)
+        ratio = torch.where(defined, ratio, 0)
+        if self.order == 2:
+            # The root's slope is infinite at 0: a perfect sample must give 0 there, not NaN.
+            positive = ratio > 0
+            ratio = torch.where(positive, torch.where(positive, ratio, 1).sqrt(), 0)
+        return ratio, defined
+
+
+def error_sums(
+    prediction: Float[Tensor, "S N K"],
+    target: Float[Tensor, "S N K"],
+    groups: Groups,
+    *,
+    order: Order = 1,
+    mask: Bool[Tensor, "S N"] | None = None,
+) -> ErrorSums:
+    """The two sums of the metric, in fp32 at least. Shapes are checked, values are not."""
+    _check_arguments(prediction, target, groups, order, mask)
+    dtype = torch.promote_types(torch.promote_types(prediction.dtype, target.dtype), torch.float32)
+    prediction, target = prediction.to(dtype), target.to(dtype)
+    if mask is not None:
+        # Selected, not multiplied: what stands at a masked point, NaN included, cannot matter.
+        prediction = torch.where(mask[..., None], prediction, 0)
+        target = torch.where(mask[..., None], target, 0)
+    difference, reference = (prediction - target).abs(), target.abs()
+    if order == 2:
+        difference, reference = difference.square(), reference.square()
+    per_channel = difference.sum(1), reference.sum(1)
+    difference, reference = (
+        torch.stack([sums[:, list(channels)].sum(-1) for channels in groups.values()], -1)
+        for sums in per_channel
+    )
+    return ErrorSums(difference, reference, order)
+
+
+def relative_error(
+    prediction: Float[Tensor, "S N K"],
+    target: Float[Tensor, "S N K"],
+    groups: Groups,
+    *,
+    order: Order = 1,
+    mask: Bool[Tensor, "S N"] | None = None,
+    on_zero: OnZero = "error",
+    check_values: bool = True,
+) -> Float[Tensor, ""]:
+    """The mean relative error over samples and groups: the paper's metric, and the training loss.
+
+    Raises ValueError for NaN or infinities among the points that count, and for a sample whose target is zero in a
+    whole group; `on_zero="skip"` leaves such a pair out of the mean instead. A training loop passes `check_values=False`,
+    which waits for no device: zero targets are then skipped and a NaN prediction gives a NaN loss, for the loop to see.
+    """
+    check_choice("on_zero", on_zero, ("error", "skip"))
+    sums = error_sums(prediction, target, groups, order=order, mask=mask)
+    if check_values:
+        _check_values(prediction, target, mask)
+        _check_targets(sums, groups, on_zero)
+    errors, defined = sums.relative()
+    return errors.sum() / defined.sum().clamp(min=1)
+
+
+class MeanRelativeError:
+    """The metric over a data set: `update` with one batch after another, then read it.
+
+    Undefined pairs (a target that is all zero) are an error, or left out and counted with `on_zero="skip"`.
+    """
+
+    def __init__(self, groups: Groups, *, order: Order = 1, on_zero: OnZero = "error") -> None:
+        check_choice("on_zero", on_zero, ("error", "skip"))
+        self.groups, self.order, self.on_zero = dict(groups), order, on_zero
+        self._total = torch.zeros(len(self.groups), dtype=torch.float64)
+        self._count = torch.zeros(len(self.groups), dtype=torch.int64)
+        self.skipped = 0
+        """Pairs of sample and group left out because the target is zero."""
+
+    @torch.no_grad()
+    def update(self, prediction: Tensor, target: Tensor, *, mask: Tensor | None = None) -> None:
+        """Count a batch of whole samples."""
+        sums = error_sums(prediction, target, self.groups, order=self.order, mask=mask)
+        _check_values(prediction, target, mask)
+        self.update_sums(sums)
+
+    @torch.no_grad()
+    def update_sums(self, sums: ErrorSums) -> None:
+        """Count samples whose sums were gathered over chunks of points."""
+        check_finite("the sums of the metric", torch.stack((sums.difference, sums.reference)))
+        _check_targets(sums, self.groups, self.on_zero)
+        errors, defined = sums.relative()
+        self._total += errors.sum(0).double().cpu()
+        self._count += defined.sum(0).cpu()
+        self.skipped += int((~defined).sum())
+
+    def by_group(self) -> dict[str, float]:
+        """The mean over samples, per group."""
+        if not bool((self._count > 0).all()):
+            raise ValueError("the metric must have seen at least one sample of every group")
+        means = (self._total / self._count).tolist()
+        return dict(zip(self.groups, means, strict=True))
+
+    def mean(self) -> float:
+        """The mean over samples and groups."""
+        self.by_group()
+        return float(self._total.sum() / self._count.sum())
+
+
+def _check_arguments(
+    prediction: Tensor, target: Tensor, groups: Groups, order: int, mask: Tensor | None
+) -> None:
+    check_choice("order", str(order), ("1", "2"))
+    check_shape("target", target, "S N K", (None, None, None))
+    samples, points, channels = target.shape
+    check_shape("prediction", prediction, "S N K", (samples, points, channels))
+    check_like("prediction", prediction, "target", target.to(prediction.dtype))
+    if not groups:
+        raise ValueError("groups must name at least one group of output channels, got none")
+    for name, members in groups.items():
+        if not members or not all(0 <= channel < channels for channel in members):
+            raise ValueError(
+                f"groups[{name!r}] must hold channels from 0 to {channels - 1}, got"
+                f" {tuple(members)}"
+            )
+    if mask is not None:
+        check_shape("mask", mask, "S N", (samples, points))
+        if mask.dtype != torch.bool:
+            raise ValueError(f"mask must have dtype torch.bool, got {mask.dtype}")
+
+
+def _check_values(prediction: Tensor, target: Tensor, mask: Tensor | None) -> None:
+    for name, tensor in (("prediction", prediction), ("target", target)):
+        check_finite(name, tensor if mask is None else tensor[mask])
+
+
+def _check_targets(sums: ErrorSums, groups: Groups, on_zero: OnZero) -> None:
+    zero = (sums.reference == 0).nonzero()
+    if on_zero == "error" and len(zero):
+        sample, group = zero[0].tolist()
+        raise ValueError(
+            f"target must not be zero in a whole group, got only zeros for sample {sample}, group"
+            f' {list(groups)[group]!r} (on_zero="skip" leaves it out)'
+        )

@@ -1,0 +1,1 @@
+"""The Transolver and its ablations."""

@@ -1,0 +1,76 @@
+"""The coupling: membership -> slice -> mix -> deslice. All slot-normalised variants are this module."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from slipstream.core.shapes import Float
+from slipstream.kernels.api import deslice_tokens, slice_points
+from slipstream.kernels.membership import Membership
+from slipstream.kernels.plan import Impl
+from slipstream.models.layers import Slots, attend, split_heads
+from slipstream.models.variants import EPSILON, Size, Variant
+
+
+class TokenAttention(nn.Module):
+    """Softmax attention among the G tokens of a head; the three maps are shared by the heads."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width, bias=False)
+
+    def forward(self, tokens: Float[Tensor, "B H G D"]) -> Float[Tensor, "B H G D"]:
+        return attend(self.query(tokens), self.key(tokens), self.value(tokens))
+
+
+class TokenLinear(nn.Module):
+    """One linear map on every token by itself: what is left of attention without its softmax."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.value = nn.Linear(width, width, bias=False)
+
+    def forward(self, tokens: Float[Tensor, "B H G D"]) -> Float[Tensor, "B H G D"]:
+        return self.value(tokens)
+
+
+class Coupling(nn.Module):
+    """One slice/deslice round. It holds only the parameters its variant and its layer use."""
+
+    def __init__(self, variant: Variant, size: Size, layer: int, impl: Impl) -> None:
+        super().__init__()
+        self.heads, self.impl = size.heads, impl
+        self.values = nn.Linear(size.width, size.width)
+        self.query: nn.Linear | None = None
+        self.slice_slots: Slots | None = None
+        self.deslice_slots: Slots | None = None
+        if variant.slicing == "each-layer" or layer == 0:
+            self.query = nn.Linear(size.width, size.width)
+            self.slice_slots = Slots(size.head_width, size.slices, size.heads)
+        if variant.deslice == "own":
+            self.deslice_slots = Slots(size.head_width, size.slices, size.heads)
+        mix = TokenAttention if variant.mix == "attention" else TokenLinear
+        self.mix = mix(size.head_width)
+        self.output = nn.Linear(size.width, size.width)
+
+    def forward(
+        self, x: Float[Tensor, "B N C"], first: Membership | None = None
+    ) -> tuple[Float[Tensor, "B N C"], Membership]:
+        """The update of the point stream, and the membership it was sliced by.
+
+        `first` is the first layer's membership, which a layer without slots of its own slices by.
+        """
+        slicing = self._slicing(x, first)
+        deslicing = slicing if self.deslice_slots is None else self.deslice_slots(slicing.query)
+        sums = slice_points(slicing, split_heads(self.values(x), self.heads), impl=self.impl)
+        tokens = self.mix(sums.tokens(EPSILON))
+        update = deslice_tokens(deslicing, tokens, impl=self.impl)
+        return self.output(update.flatten(-2)), slicing
+
+    def _slicing(self, x: Tensor, first: Membership | None) -> Membership:
+        if self.query is not None and self.slice_slots is not None:
+            return self.slice_slots(split_heads(self.query(x), self.heads))
+        assert first is not None, "a layer without slots needs the first layer's membership"
+        return first

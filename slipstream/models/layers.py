@@ -1,0 +1,87 @@
+"""The parts that every variant is put together from, and how parameters start."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from slipstream.core.runtime import generator
+from slipstream.core.shapes import Float
+from slipstream.kernels.membership import Axis, Membership
+from slipstream.models.variants import INITIAL_TEMPERATURE, INITIAL_WEIGHT_STD
+
+
+class Mlp(nn.Module):
+    """Linear, GELU, linear, at every point by itself."""
+
+    def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
+        super().__init__()
+        self.expand = nn.Linear(inputs, hidden)
+        self.contract = nn.Linear(hidden, outputs)
+
+    def forward(self, x: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch K"]:
+        return self.contract(F.gelu(self.expand(x)))
+
+
+class Slots(nn.Module):
+    """G slots, shared by the heads, and one temperature per head: a query makes them a Membership."""
+
+    def __init__(
+        self,
+        width: int,
+        slices: int,
+        heads: int,
+        *,
+        bias: bool = True,
+        over: Axis = "slots",
+        clamp: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(slices, width))
+        self.bias = nn.Parameter(torch.empty(slices)) if bias else None
+        self.temperature = nn.Parameter(torch.empty(heads))
+        self.over: Axis = over
+        self.clamp = clamp
+
+    def forward(self, query: Float[Tensor, "B N H D"]) -> Membership:
+        temperature = self.temperature
+        if self.clamp is not None:
+            temperature = temperature.clamp(*self.clamp)
+        return Membership(query, self.weight, self.bias, temperature, self.over)
+
+
+def attend(
+    query: Float[Tensor, "*batch G D"],
+    key: Float[Tensor, "*batch G D"],
+    value: Float[Tensor, "*batch G D"],
+) -> Float[Tensor, "*batch G D"]:
+    """Softmax attention, written out: for a few tokens it costs nothing and is bit-deterministic."""
+    scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
+    return scores.softmax(-1) @ value
+
+
+def split_heads(x: Float[Tensor, "B N C"], heads: int) -> Float[Tensor, "B N H D"]:
+    return x.unflatten(-1, (heads, -1))
+
+
+@torch.no_grad()
+def draw_initial_values(model: nn.Module, seed: int) -> None:
+    """Set every parameter from (seed, its name) alone.
+
+    So parameters that two variants share by name start equal, on any device and in any order of construction.
+    """
+    for name, parameter in model.named_parameters():
+        start = torch.empty(parameter.shape)
+        kind = name.rpartition(".")[2]
+        if kind == "temperature":
+            start.fill_(INITIAL_TEMPERATURE)
+        elif kind == "bias":
+            start.zero_()
+        elif kind == "placeholder":
+            start.uniform_(0.0, 1.0 / start.numel(), generator=generator(seed, name))
+        elif start.ndim == 1:
+            start.fill_(1.0)
+        else:
+            nn.init.trunc_normal_(start, std=INITIAL_WEIGHT_STD, generator=generator(seed, name))
+        parameter.copy_(start)

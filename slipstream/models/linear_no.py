@@ -1,0 +1,43 @@
+"""`untied-ln`, the LinearNO layer: one projection, two memberships, the slice normalised over the points.
+
+Written from the formula of Hu et al. (2026): with features x' = x W + b split into heads,
+tokens = softmax_points(x' K / tau_k)^T (x' V) and update = softmax_slots(x' Q / tau_q) tokens, then a two-layer output map.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from slipstream.core.shapes import Float
+from slipstream.kernels.api import deslice_tokens, slice_points
+from slipstream.kernels.membership import Membership
+from slipstream.kernels.plan import Impl
+from slipstream.models.layers import Mlp, Slots, split_heads
+from slipstream.models.variants import LINEAR_NO_TEMPERATURES, Size
+
+
+class LinearNoCoupling(nn.Module):
+    """Takes the place of `Coupling`; the number of slots is key_ratio x head width."""
+
+    def __init__(self, size: Size, impl: Impl) -> None:
+        super().__init__()
+        self.heads, self.impl = size.heads, impl
+        width, slices = size.head_width, size.key_ratio * size.head_width
+        clamp = LINEAR_NO_TEMPERATURES
+        self.query = nn.Linear(size.width, size.width)
+        self.slice_slots = Slots(
+            width, slices, size.heads, bias=False, over="points", clamp=clamp
+        )
+        self.deslice_slots = Slots(width, slices, size.heads, bias=False, clamp=clamp)
+        self.value = nn.Linear(width, width, bias=False)
+        self.output = Mlp(size.width, size.width, size.width)
+
+    def forward(
+        self, x: Float[Tensor, "B N C"], first: Membership | None = None
+    ) -> tuple[Float[Tensor, "B N C"], Membership]:
+        query = split_heads(self.query(x), self.heads)
+        slicing = self.slice_slots(query)
+        sums = slice_points(slicing, self.value(query), impl=self.impl)
+        # Normalised over the points, the numerator is the weighted mean already.
+        update = deslice_tokens(self.deslice_slots(query), sums.numerator, impl=self.impl)
+        return self.output(update.flatten(-2)), slicing

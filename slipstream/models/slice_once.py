@@ -1,0 +1,63 @@
+"""`slice-once`: slice the lifted features once, a transformer on the G tokens, deslice once."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from slipstream.core.shapes import Float
+from slipstream.kernels.api import deslice_tokens, slice_points
+from slipstream.kernels.plan import Impl
+from slipstream.models.layers import Mlp, Slots, attend, split_heads
+from slipstream.models.variants import EPSILON, Size
+
+
+class MultiHeadAttention(nn.Module):
+    """Self-attention with biases, but for the key's: softmax cancels it, so it would never train."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, tokens: Float[Tensor, "B G C"]) -> Float[Tensor, "B G C"]:
+        query, key, value = (
+            split_heads(project(tokens), self.heads).transpose(1, 2)
+            for project in (self.query, self.key, self.value)
+        )
+        return self.output(attend(query, key, value).transpose(1, 2).flatten(-2))
+
+
+class TokenBlock(nn.Module):
+    """A pre-norm transformer block."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(size.width)
+        self.attention = MultiHeadAttention(size.width, size.heads)
+        self.mlp_norm = nn.LayerNorm(size.width)
+        self.mlp = Mlp(size.width, size.mlp_ratio * size.width, size.width)
+
+    def forward(self, tokens: Float[Tensor, "B G C"]) -> Float[Tensor, "B G C"]:
+        tokens = tokens + self.attention(self.attention_norm(tokens))
+        return tokens + self.mlp(self.mlp_norm(tokens))
+
+
+class SliceOnce(nn.Module):
+    """One head as wide as the stream; query and values are both the lifted features."""
+
+    def __init__(self, size: Size, impl: Impl) -> None:
+        super().__init__()
+        self.impl = impl
+        self.slots = Slots(size.width, size.slices, heads=1)
+        self.token_blocks = nn.ModuleList(TokenBlock(size) for _ in range(size.layers))
+
+    def forward(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N C"]:
+        features = split_heads(x, 1)
+        membership = self.slots(features)
+        tokens = slice_points(membership, features, impl=self.impl).tokens(EPSILON).squeeze(1)
+        for block in self.token_blocks:
+            tokens = block(tokens)
+        return x + deslice_tokens(membership, tokens[:, None], impl=self.impl).squeeze(2)

@@ -1,0 +1,142 @@
+"""The Transolver and all its ablations: lift, layers, head."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from slipstream.core.checks import check_like, check_shape, check_whole
+from slipstream.core.shapes import Float
+from slipstream.kernels.membership import Membership
+from slipstream.kernels.plan import Impl, make_plan
+from slipstream.models.coupling import Coupling
+from slipstream.models.layers import Mlp, draw_initial_values
+from slipstream.models.linear_no import LinearNoCoupling
+from slipstream.models.slice_once import SliceOnce
+from slipstream.models.structure import check_structure, expected_parameters
+from slipstream.models.variants import PAPER, Size, Variant, variant_named
+
+
+class Block(nn.Module):
+    """One layer: x + coupling(norm(x)), then x + mlp(norm(x)). A pointwise layer has no coupling."""
+
+    def __init__(self, variant: Variant, size: Size, layer: int, impl: Impl) -> None:
+        super().__init__()
+        self.coupling: Coupling | LinearNoCoupling | None = None
+        if variant.stream == "coupled":
+            self.coupling_norm = nn.LayerNorm(size.width)
+            if variant.normalised_over == "points":
+                self.coupling = LinearNoCoupling(size, impl)
+            else:
+                self.coupling = Coupling(variant, size, layer, impl)
+        self.mlp_norm = nn.LayerNorm(size.width)
+        self.mlp = Mlp(size.width, size.mlp_ratio * variant.widening * size.width, size.width)
+
+    def forward(
+        self, x: Float[Tensor, "B N C"], first: Membership | None
+    ) -> tuple[Float[Tensor, "B N C"], Membership | None]:
+        membership = None
+        if self.coupling is not None:
+            update, membership = self.coupling(self.coupling_norm(x), first)
+            x = x + update
+        return x + self.mlp(self.mlp_norm(x)), membership
+
+
+class PointStream(nn.Module):
+    """The layers at full resolution. The first one's membership is at hand for all others."""
+
+    def __init__(self, variant: Variant, size: Size, impl: Impl) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            Block(variant, size, layer, impl) for layer in range(size.layers)
+        )
+
+    def forward(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N C"]:
+        first: Membership | None = None
+        for block in self.blocks:
+            x, membership = block(x, first)
+            first = membership if first is None else first
+        return x
+
+
+class Transolver(nn.Module):
+    """A neural operator on point clouds: (coords, features) at N points -> outputs at the same points.
+
+    `variant` is a name of `slipstream variants`, `size` the paper's unless given, `seed` fixes the initial
+    values, `impl` chooses the slice/deslice implementation (see `kernels`). Raises ValueError for an unknown variant
+    or impossible sizes.
+    """
+
+    def __init__(
+        self,
+        coord_dim: int,
+        feature_dim: int,
+        out_dim: int,
+        variant: str = "baseline",
+        *,
+        size: Size = PAPER,
+        seed: int = 0,
+        impl: Impl = "auto",
+    ) -> None:
+        super().__init__()
+        check_whole("coord_dim", coord_dim, 1)
+        check_whole("feature_dim", feature_dim, 0)
+        check_whole("out_dim", out_dim, 1)
+        self.coord_dim, self.feature_dim, self.out_dim = coord_dim, feature_dim, out_dim
+        self.variant, self.size, self.impl = variant_named(variant), size, impl
+        make_plan(device_type="cuda", impl="auto" if impl == "fused" else impl)
+
+        self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)
+        self.placeholder = nn.Parameter(torch.empty(size.width))
+        self.body: SliceOnce | PointStream
+        if self.variant.stream == "token-only":
+            self.body = SliceOnce(size, impl)
+        else:
+            self.body = PointStream(self.variant, size, impl)
+        self.head_norm = nn.LayerNorm(size.width)
+        self.head = nn.Linear(size.width, out_dim)
+        draw_initial_values(self, seed)
+        self.check_structure()
+
+    def forward(
+        self,
+        coords: Float[Tensor, "B N d"],
+        features: Float[Tensor, "B N f"] | None = None,
+    ) -> Float[Tensor, "B N k"]:
+        x = self.lift(self._inputs(coords, features)) + self.placeholder
+        return self.head(self.head_norm(self.body(x)))
+
+    @property
+    def kernels(self) -> str:
+        """Which implementation of slice and deslice runs where the model is now, and why."""
+        if self.variant.stream == "pointwise":
+            return "none: this variant has no coupling"
+        return str(make_plan(device_type=self.placeholder.device.type, impl=self.impl))
+
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def check_structure(self) -> None:
+        """Raise ValueError unless the parameters are exactly those of the variant."""
+        expected = expected_parameters(
+            self.variant,
+            self.size,
+            coord_dim=self.coord_dim,
+            feature_dim=self.feature_dim,
+            out_dim=self.out_dim,
+        )
+        built = {name: tuple(parameter.shape) for name, parameter in self.named_parameters()}
+        check_structure(built, expected, f"the model built for {self.variant.name!r}")
+
+    def _inputs(self, coords: Tensor, features: Tensor | None) -> Tensor:
+        check_shape("coords", coords, "B N coord_dim", (None, None, self.coord_dim))
+        check_like("coords", coords, "the model's parameters", self.placeholder)
+        if self.feature_dim == 0:
+            if features is not None:
+                raise ValueError("features must be None for a model of feature_dim 0")
+            return coords
+        batch, points, _ = coords.shape
+        letters = "B N feature_dim"
+        check_shape("features", features, letters, (batch, points, self.feature_dim))  # type: ignore[arg-type]
+        check_like("features", features, "the model's parameters", self.placeholder)  # type: ignore[arg-type]
+        return torch.cat((coords, features), -1)  # type: ignore[arg-type, list-item]
