@@ -35,10 +35,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 def main() -> None:
     try:
-        app()
+        app(prog_name="slipstream")
     except (ValueError, OSError) as error:
         print(f"slipstream: {error}", file=sys.stderr)
         sys.exit(2)
+    except FloatingPointError as error:
+        print(f"slipstream: the run broke down: {error}", file=sys.stderr)
+        sys.exit(1)
 
 
 @app.callback(invoke_without_command=True)
@@ -64,7 +67,8 @@ def demo(
 ) -> None:
     """Train four variants on Gaussian charges and see what a Transolver needs.
 
-    A few minutes on two CPU cores. The data are exact: the potential and field of random charges in closed form.
+    A few minutes on two CPU cores. The data are exact: the potential and field of random charges in
+    closed form.
 
     Example: slipstream demo --out out/demo
     """

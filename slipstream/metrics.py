@@ -1,8 +1,9 @@
-"""Relative L1 and L2 error per sample and output group, and the mean over both. The loss is the same function.
+"""Relative L1 and L2 error per sample and group, and the mean over both: metric and loss in one.
 
-error[s, g] = ||prediction - target|| / ||target||, the norms taken over the points of sample s and the channels of
-group g. Channels in no group, and points outside the mask, do not count. Numerator and denominator add up over chunks of
-points, so that a sample larger than memory is measured in pieces.
+error[s, g] = ||prediction - target|| / ||target||, the norms taken over the points of sample s and
+the channels of group g. Channels in no group, and points outside the mask, do not count. Numerator
+and denominator add up over chunks of points, so that a sample larger than memory is measured in
+pieces.
 """
 
 from __future__ import annotations
@@ -33,9 +34,7 @@ class ErrorSums:
     def __add__(self, other: ErrorSums) -> ErrorSums:
         """The sums over both sets of points of the same samples."""
         if self.order != other.order:
-            raise ValueError(
-                f"the other ErrorSums must have order {self.order}, got {other.order}"
-            )
+            raise ValueError(f"the other ErrorSums must have order {self.order}, got {other.order}")
         return ErrorSums(
             self.difference + other.difference, self.reference + other.reference, self.order
         )
@@ -91,9 +90,10 @@ def relative_error(
 ) -> Float[Tensor, ""]:
     """The mean relative error over samples and groups: the paper's metric, and the training loss.
 
-    Raises ValueError for NaN or infinities among the points that count, and for a sample whose target is zero in a
-    whole group; `on_zero="skip"` leaves such a pair out of the mean instead. A training loop passes `check_values=False`,
-    which waits for no device: zero targets are then skipped and a NaN prediction gives a NaN loss, for the loop to see.
+    Raises ValueError for NaN or infinities among the points that count, and for a sample whose
+    target is zero in a whole group; `on_zero="skip"` leaves such a pair out of the mean instead. A
+    training loop passes `check_values=False`, which waits for no device: zero targets are then
+    skipped and a NaN prediction gives a NaN loss, for the loop to see.
     """
     check_choice("on_zero", on_zero, ("error", "skip"))
     sums = error_sums(prediction, target, groups, order=order, mask=mask)
@@ -107,7 +107,8 @@ def relative_error(
 class MeanRelativeError:
     """The metric over a data set: `update` with one batch after another, then read it.
 
-    Undefined pairs (a target that is all zero) are an error, or left out and counted with `on_zero="skip"`.
+    Undefined pairs (a target that is all zero) are an error, or left out and counted with
+    `on_zero="skip"`.
     """
 
     def __init__(self, groups: Groups, *, order: Order = 1, on_zero: OnZero = "error") -> None:

@@ -22,7 +22,7 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
     raise ValueError(f"{name} must be one of {', '.join(options)}, got {value!r}{hint}")
 
 
-def check_at_least(name: str, value: float, minimum: float) -> None:
+def check_at_least(name: str, value: float | int, minimum: float | int) -> None:
     if isinstance(value, bool) or not value >= minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value!r}")
 

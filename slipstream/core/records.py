@@ -1,8 +1,9 @@
 """Records: one JSON object a line, appended, never rewritten; and the reader that checks them.
 
-Schema 1. Every row has `schema` (1), `kind` (what was measured), `time` (UTC, ISO 8601) and `versions`;
-the rest belongs to the kind. A row is written by one call, so that a killed process leaves at most one unfinished
-last line: it is no record, the reader passes over it and the next append replaces it.
+Schema 1. Every row has `schema` (1), `kind` (what was measured), `time` (UTC, ISO 8601) and
+`versions`; the rest belongs to the kind. A row is written by one call, so that a killed process
+leaves at most one unfinished last line: it is no record, the reader passes over it and the next
+append replaces it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shape annotations: jaxtyping where it is installed (the tests check them), plain tensors elsewhere.
+"""Shape annotations: jaxtyping where installed (the tests check them), else plain tensors.
 
 jaxtyping is a development dependency, so the package itself must import without it.
 """

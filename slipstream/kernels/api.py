@@ -1,4 +1,4 @@
-"""The two operations of a coupling. They check their arguments, choose an implementation and run it."""
+"""The two operations of a coupling: check the arguments, choose an implementation, run it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def slice_points(
 def deslice_tokens(
     membership: Membership, tokens: Float[Tensor, "B H G V"], *, impl: Impl = "auto"
 ) -> Float[Tensor, "B N H V"]:
-    """Give every point the weighted sum of the tokens of its slots; raises as `slice_points` does."""
+    """Give every point the weighted sum of its slots' tokens; raises as `slice_points` does."""
     batch = membership.query.shape[0]
     check_shape("tokens", tokens, "B H G V", (batch, membership.heads, membership.slices, None))
     check_like("tokens", tokens, "query", membership.query)

@@ -1,7 +1,7 @@
 """Membership is a value: what determines the slice weights, never the weights themselves.
 
-weights[b, h, n, g] = softmax( (slot_weight[g] . query[b, n, h] + slot_bias[g]) / temperature[h] ), over the slots g of
-each point (Transolver) or over the points n of each slot (LinearNO).
+weights[b, h, n, g] = softmax( (slot_weight[g] . query[b, n, h] + slot_bias[g]) / temperature[h] ),
+over the slots g of each point (Transolver) or over the points n of each slot (LinearNO).
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Membership:
         check_choice("over", self.over, get_args(Axis))
         check_shape("temperature", self.temperature, "H", (None,))
         check_shape("query", self.query, "B N H D", (None,) * 4)
-        batch, points, query_heads, width = self.query.shape
+        check_floating("query", self.query)
+        batch, _, query_heads, width = self.query.shape
         if query_heads not in (1, self.heads):
             raise ValueError(
                 f"query must have 1 or H = {self.heads} heads (as temperature has), got"
@@ -49,7 +50,6 @@ class Membership:
         if self.slot_bias is not None:
             _check_layout("slot_bias", self.slot_bias, (batch, self.heads, self.slices), "B H G")
             check_like("slot_bias", self.slot_bias, "query", self.query)
-        check_floating("query", self.query)
         check_like("slot_weight", self.slot_weight, "query", self.query)
         check_like("temperature", self.temperature, "query", self.query)
 
@@ -62,9 +62,7 @@ class Membership:
         return self.slot_weight.shape[-2]
 
 
-def _check_layout(
-    name: str, tensor: Tensor, sizes: tuple[int | None, ...], letters: str
-) -> None:
+def _check_layout(name: str, tensor: Tensor, sizes: tuple[int | None, ...], letters: str) -> None:
     """Check `tensor` against `sizes`, where the leading B, or B and H, may be absent."""
     if not isinstance(tensor, Tensor) or not len(sizes) - 2 <= tensor.ndim <= len(sizes):
         axes = letters.split()
@@ -79,9 +77,10 @@ def _check_layout(
 class TokenSums:
     """What slicing gives: per slot, the weighted sum of the values and the sum of the weights.
 
-    Sums over disjoint sets of points add up (`+`), so that one sample can be streamed in chunks or sharded over devices;
-    dividing comes last. Weights normalised over the points are normalised over the points *seen*: their
-    `log_normalizer`, the logarithm of the sum of exponentials, makes two such sums comparable.
+    Sums over disjoint sets of points add up (`+`), so that one sample can be streamed in chunks or
+    sharded over devices; dividing comes last. Weights normalised over the points are normalised
+    over the points *seen*: their `log_normalizer`, the logarithm of the sum of exponentials, makes
+    two such sums comparable.
     """
 
     numerator: Float[Tensor, "B H G V"]

@@ -15,12 +15,11 @@ from slipstream.kernels.membership import Membership, TokenSums
 
 def logits(membership: Membership) -> Float[Tensor, "B H N G"]:
     """Slot logits, divided by the temperature."""
-    query = membership.query.transpose(1, 2)
-    weight, bias = membership.slot_weight, membership.slot_bias
+    query, weight, bias = membership.query, membership.slot_weight, membership.slot_bias
     if weight.ndim == 2 and (bias is None or bias.ndim == 1):
-        raw = F.linear(query, weight, bias)
+        raw = F.linear(query, weight, bias).transpose(1, 2)
     else:
-        raw = torch.matmul(query, weight.transpose(-1, -2))
+        raw = torch.matmul(query.transpose(1, 2), weight.transpose(-1, -2))
         if bias is not None:
             raw = raw + bias[..., None, :]
     return raw / membership.temperature[:, None, None]

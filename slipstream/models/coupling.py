@@ -1,4 +1,4 @@
-"""The coupling: membership -> slice -> mix -> deslice. All slot-normalised variants are this module."""
+"""The coupling: membership -> slice -> mix -> deslice, for all variants but two."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Mlp(nn.Module):
 
 
 class Slots(nn.Module):
-    """G slots, shared by the heads, and one temperature per head: a query makes them a Membership."""
+    """G slots, shared by the heads, and a temperature per head: a query makes them a Membership."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Slots(nn.Module):
         self.clamp = clamp
 
     def forward(self, query: Float[Tensor, "B N H D"]) -> Membership:
-        temperature = self.temperature
+        temperature: Tensor = self.temperature
         if self.clamp is not None:
             temperature = temperature.clamp(*self.clamp)
         return Membership(query, self.weight, self.bias, temperature, self.over)
@@ -56,7 +56,7 @@ def attend(
     key: Float[Tensor, "*batch G D"],
     value: Float[Tensor, "*batch G D"],
 ) -> Float[Tensor, "*batch G D"]:
-    """Softmax attention, written out: for a few tokens it costs nothing and is bit-deterministic."""
+    """Softmax attention, written out: with few tokens it costs nothing and is bit-deterministic."""
     scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
     return scores.softmax(-1) @ value
 
@@ -69,7 +69,8 @@ def split_heads(x: Float[Tensor, "B N C"], heads: int) -> Float[Tensor, "B N H D
 def draw_initial_values(model: nn.Module, seed: int) -> None:
     """Set every parameter from (seed, its name) alone.
 
-    So parameters that two variants share by name start equal, on any device and in any order of construction.
+    So parameters that two variants share by name start equal, on any device and in any order of
+    construction.
     """
     for name, parameter in model.named_parameters():
         start = torch.empty(parameter.shape)

@@ -1,7 +1,8 @@
-"""`untied-ln`, the LinearNO layer: one projection, two memberships, the slice normalised over the points.
+"""`untied-ln`, the LinearNO layer: two memberships, the slice's normalised over the points.
 
-Written from the formula of Hu et al. (2026): with features x' = x W + b split into heads,
-tokens = softmax_points(x' K / tau_k)^T (x' V) and update = softmax_slots(x' Q / tau_q) tokens, then a two-layer output map.
+Written from the formula of Hu et al. (2026): with features x' = x W + b split into heads, tokens =
+softmax_points(x' K / tau_k)^T (x' V) and update = softmax_slots(x' Q / tau_q) tokens, then a
+two-layer output map.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ class LinearNoCoupling(nn.Module):
         width, slices = size.head_width, size.key_ratio * size.head_width
         clamp = LINEAR_NO_TEMPERATURES
         self.query = nn.Linear(size.width, size.width)
-        self.slice_slots = Slots(
-            width, slices, size.heads, bias=False, over="points", clamp=clamp
-        )
+        self.slice_slots = Slots(width, slices, size.heads, bias=False, over="points", clamp=clamp)
         self.deslice_slots = Slots(width, slices, size.heads, bias=False, clamp=clamp)
         self.value = nn.Linear(width, width, bias=False)
         self.output = Mlp(size.width, size.width, size.width)

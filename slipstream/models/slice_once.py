@@ -12,7 +12,7 @@ from slipstream.models.variants import EPSILON, Size
 
 
 class MultiHeadAttention(nn.Module):
-    """Self-attention with biases, but for the key's: softmax cancels it, so it would never train."""
+    """Self-attention with biases, but for the key's: softmax cancels it, it would never train."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

@@ -1,7 +1,8 @@
 """What a model must consist of: parameter names and shapes, written down a second time, as data.
 
-The constructor compares what it built with this table, and so can anybody who holds only a checkpoint: a
-`no-token-attention` run that carries attention maps, or a `frozen-slice` run with two memberships, cannot pass.
+The constructor compares what it built with this table, and so can anybody who holds only a
+checkpoint: a `no-token-attention` run that carries attention maps, or a `frozen-slice` run with two
+memberships, cannot pass.
 """
 
 from __future__ import annotations

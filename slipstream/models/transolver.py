@@ -18,7 +18,7 @@ from slipstream.models.variants import PAPER, Size, Variant, variant_named
 
 
 class Block(nn.Module):
-    """One layer: x + coupling(norm(x)), then x + mlp(norm(x)). A pointwise layer has no coupling."""
+    """One layer: x + coupling(norm(x)), then x + mlp(norm(x)). Pointwise ones have no coupling."""
 
     def __init__(self, variant: Variant, size: Size, layer: int, impl: Impl) -> None:
         super().__init__()
@@ -60,11 +60,11 @@ class PointStream(nn.Module):
 
 
 class Transolver(nn.Module):
-    """A neural operator on point clouds: (coords, features) at N points -> outputs at the same points.
+    """A neural operator on point clouds: coords and features at N points -> outputs at them.
 
-    `variant` is a name of `slipstream variants`, `size` the paper's unless given, `seed` fixes the initial
-    values, `impl` chooses the slice/deslice implementation (see `kernels`). Raises ValueError for an unknown variant
-    or impossible sizes.
+    `variant` is a name of `slipstream variants`, `size` the paper's unless given, `seed` fixes the
+    initial values, `impl` chooses the slice/deslice implementation (see `kernels`). Raises
+    ValueError for an unknown variant or impossible sizes.
     """
 
     def __init__(
@@ -139,4 +139,4 @@ class Transolver(nn.Module):
         letters = "B N feature_dim"
         check_shape("features", features, letters, (batch, points, self.feature_dim))  # type: ignore[arg-type]
         check_like("features", features, "the model's parameters", self.placeholder)  # type: ignore[arg-type]
-        return torch.cat((coords, features), -1)  # type: ignore[arg-type, list-item]
+        return torch.cat((coords, features), -1)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ INITIAL_WEIGHT_STD = 0.02
 
 @dataclass(frozen=True)
 class Variant:
-    """One point of the ablation grid. A model is built from these fields alone, never from the name."""
+    """One point of the ablation grid. Models are built from these fields, never from the name."""
 
     name: str
     summary: str
@@ -40,7 +40,9 @@ class Variant:
 
 
 _ALL = (
-    Variant("baseline", "Transolver: slice, attention among tokens, deslice", paper_parameters=3.87),
+    Variant(
+        "baseline", "Transolver: slice, attention among tokens, deslice", paper_parameters=3.87
+    ),
     Variant("no-token-attention", "one linear map per token; tokens do not interact", mix="linear"),
     Variant("untied", "deslice has its own slots and temperature", deslice="own"),
     Variant(
@@ -57,7 +59,9 @@ _ALL = (
         normalised_over="points",
         paper_parameters=3.85,
     ),
-    Variant("frozen-slice", "every layer reuses the first layer's membership", slicing="first-layer"),
+    Variant(
+        "frozen-slice", "every layer reuses the first layer's membership", slicing="first-layer"
+    ),
     Variant(
         "frozen-slice-no-token-attention",
         "first layer's membership throughout, and no attention",
@@ -120,9 +124,7 @@ class Size:
         for name, value in vars(self).items():
             check_whole(name, value, 1)
         if self.width % self.heads:
-            raise ValueError(
-                f"width must be a multiple of heads = {self.heads}, got {self.width}"
-            )
+            raise ValueError(f"width must be a multiple of heads = {self.heads}, got {self.width}")
 
     @property
     def head_width(self) -> int:

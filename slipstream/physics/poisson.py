@@ -1,8 +1,9 @@
 """Gaussian charges in free space: a nonlocal problem whose solution is known in closed form.
 
-The density rho = sum_k q_k N(x; c_k, sigma_k^2) has the potential phi = sum_k q_k erf(u) / (4 pi r) and the field
-E = -grad phi, with r = |x - c_k| and u = r / (sqrt(2) sigma_k); -laplace phi = div E = rho. A model sees the density at the points
-and must give potential and field at them: no point's answer follows from what that point sees.
+The density rho = sum_k q_k N(x; c_k, sigma_k^2) has the potential phi = sum_k q_k erf(u) / (4 pi r)
+and the field E = -grad phi, with r = |x - c_k| and u = r / (sqrt(2) sigma_k); -laplace phi = div E
+= rho. A model sees the density at the points and must give potential and field at them: no point's
+answer follows from what that point sees.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Charges:
     width: tuple[float, float] = (0.06, 0.12)
     """Range of the standard deviations."""
     box: tuple[float, float] = (0.3, 0.7)
-    """Range of each coordinate of the centres: well inside, so that the density seen in the cube determines the answer."""
+    """Range of each coordinate of the centres: well inside, so that the density seen determines the
+    answer."""
 
     def __post_init__(self) -> None:
         for name in ("number", "width", "box"):
@@ -58,11 +60,12 @@ class Cloud:
 
 
 def make_samples(
-    samples: int, points: int, *, seed: int, first: int = 0, charges: Charges = Charges()
+    samples: int, points: int, *, seed: int, first: int = 0, charges: Charges | None = None
 ) -> Cloud:
     """Samples `first` .. `first + samples`, each a pure function of (seed, its index)."""
     check_whole("samples", samples, 1)
     check_whole("points", points, 1)
+    charges = charges or Charges()
     rows = [_sample(points, seed, index, charges) for index in range(first, first + samples)]
     coords, features, targets = (torch.stack(part).float() for part in zip(*rows, strict=True))
     return Cloud(coords, features, targets)
@@ -87,9 +90,7 @@ def field(x: Tensor, centre: Tensor, width: Tensor, charge: Tensor) -> Tensor:
     return (strength[..., None] * offset).sum(1)
 
 
-def _sample(
-    points: int, seed: int, index: int, charges: Charges
-) -> tuple[Tensor, Tensor, Tensor]:
+def _sample(points: int, seed: int, index: int, charges: Charges) -> tuple[Tensor, Tensor, Tensor]:
     draw = generator(seed, "poisson", index)
     number = int(torch.randint(charges.number[0], charges.number[1] + 1, (), generator=draw))
     centre = _uniform((number, 3), charges.box, draw)
@@ -102,9 +103,7 @@ def _sample(
     return x, rho, torch.cat((phi, field(x, centre, width, charge)), -1)
 
 
-def _uniform(
-    shape: tuple[int, ...], bounds: tuple[float, float], draw: torch.Generator
-) -> Tensor:
+def _uniform(shape: tuple[int, ...], bounds: tuple[float, float], draw: torch.Generator) -> Tensor:
     low, high = bounds
     return low + (high - low) * torch.rand(shape, generator=draw, dtype=torch.float64)
 

@@ -1,4 +1,4 @@
-"""The simplest honest trainer: samples in memory, AdamW, warm-up and cosine decay, relative L1 loss."""
+"""The simplest honest trainer: samples in memory, AdamW, warm-up, cosine decay, relative L1."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def fit(
         prediction = model(batch.coords, batch.features)
         loss = relative_error(prediction, batch.targets, groups, check_values=False)
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         optimizer.step()
         schedule.step()
@@ -122,7 +122,7 @@ def learning_rate_factor(step: int, config: TrainConfig) -> float:
 
 
 def shuffled(samples: int, config: TrainConfig) -> Iterator[Tensor]:
-    """Batches of sample indices without end, a new order each epoch; a pure function of the seed."""
+    """Batches of sample indices without end, a new order each epoch, from the seed alone."""
     batch = min(config.batch, samples)
     epoch = 0
     while True:

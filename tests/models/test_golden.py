@@ -1,7 +1,7 @@
 """Our Transolver is *the* Transolver: outputs and gradients of other people's code, in fp64.
 
-The files were computed by thuml/Transolver, flashslice 0.3.0 (eager path) and the released LinearNO layer; see
-tests/golden/README.md.
+The files were computed by thuml/Transolver, flashslice 0.3.0 (eager path) and the released LinearNO
+layer; see tests/golden/README.md.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def ours(tensors: dict[str, Tensor], kind: str, variant: str) -> dict[str, Tenso
 
 
 def relative(got: Tensor, expected: Tensor) -> float:
-    return float((got - expected).norm() / expected.norm())
+    return float((got.detach() - expected).norm() / expected.norm())
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,0 +1,81 @@
+"""The command line as a user meets it: real processes, exit codes and streams."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from slipstream import VARIANTS, __version__
+from slipstream.core.records import read_records
+
+
+def slipstream(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "slipstream", *arguments], capture_output=True, text=True, cwd=cwd
+    )
+
+
+def test_version() -> None:
+    done = slipstream("--version")
+    assert (done.returncode, done.stdout) == (0, f"slipstream {__version__}\n")
+
+
+def test_variants() -> None:
+    done = slipstream("variants", "--json")
+    rows = json.loads(done.stdout)
+    assert [row["name"] for row in rows] == list(VARIANTS)
+    for row in rows:
+        if row["paper_parameters"]:
+            assert abs(row["parameters"] / (1e6 * row["paper_parameters"]) - 1) < 0.005
+    table = slipstream("variants").stdout
+    assert "3,861,316" in table and "3.87M" in table
+
+
+def test_doctor() -> None:
+    found = json.loads(slipstream("doctor", "--json").stdout)
+    assert {"python", "torch", "device", "kernels"} <= found.keys()
+    assert "kernels      reference: " in slipstream("doctor").stdout
+
+
+def test_demo_runs_prints_the_table_and_appends(tmp_path: Path) -> None:
+    done = slipstream("demo", "--steps", "2", "--out", str(tmp_path / "o"))
+    assert done.returncode == 0, done.stderr
+    assert "no-token-attention" in done.stdout and "times the baseline's" in done.stdout
+    done = slipstream("demo", "--steps", "2", "--out", str(tmp_path / "o"), "--json")
+    answer = json.loads(done.stdout)
+    rows = read_records(tmp_path / "o" / "records.jsonl")
+    assert len(rows) == 8
+    errors = [row["error"] for row in rows]
+    assert errors[:4] == errors[4:] == [result["error"] for result in answer["results"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("demo", "--steps", "0"), "steps must be a whole number of at least 1, got 0"),
+        (("demo", "--steps", "many"), "'many' is not a valid int"),
+        (("demo", "--device", "gpu"), "device must be auto, cpu, cuda or cuda:N, got 'gpu'"),
+        (("demo", "--device", "cuda:77"), "device 'cuda:77' is not on this machine"),
+        (("demo", "--out", "taken"), "taken"),
+        (("demon",), "Did you mean 'demo'?"),
+        (("variants", "--jason"), "No such option: --jason"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "taken").write_text("a file of the user's")
+    done = slipstream(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "taken").read_text() == "a file of the user's"
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    for command in ("demo", "variants", "doctor"):
+        assert f"Example: slipstream {command}" in slipstream(command, "--help").stdout

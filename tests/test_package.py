@@ -1,0 +1,55 @@
+"""What the package promises as a whole."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import slipstream
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "slipstream").rglob("*.py"))
+
+
+def test_public_names() -> None:
+    assert sorted(slipstream.__all__) == [
+        "Membership",
+        "Size",
+        "TokenSums",
+        "Transolver",
+        "VARIANTS",
+        "__version__",
+        "deslice_tokens",
+        "slice_points",
+    ]
+    assert len(slipstream.__all__) <= 12
+
+
+def test_environment_variables_are_read_in_one_place() -> None:
+    readers = [p.name for p in SOURCES if re.search(r"os\.(environ|getenv)", p.read_text())]
+    assert readers == ["runtime.py"]
+
+
+def test_nothing_prints_outside_the_command_line() -> None:
+    printing = [p.name for p in SOURCES if re.search(r"^\s*print\(", p.read_text(), re.M)]
+    assert printing == ["cli.py"]
+
+
+def test_the_core_imports_and_trains_without_development_packages() -> None:
+    """Blocks everything that is not a core dependency, then builds and trains a model."""
+    code = """
+import sys
+blocked = ("jaxtyping", "beartype", "hypothesis", "pytest", "scipy", "pyvista", "h5py")
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in blocked:
+            raise ImportError(name)
+sys.meta_path.insert(0, Block())
+import torch, slipstream, slipstream.cli
+model = slipstream.Transolver(3, 0, 1, size=slipstream.Size(layers=1, width=8, heads=2))
+model(torch.rand(1, 4, 3)).sum().backward()
+assert not any(name.partition(".")[0] in blocked for name in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
