@@ -28,7 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -83,9 +83,10 @@ def demo(
         print(json.dumps({"results": rows, "conclusion": conclusion}, indent=2))
         return
     baseline = results[0].error
-    table = Table(title="Gaussian charges: validation error (relative L1, normalised)")
-    for title in ("variant", "parameters", "error", "potential", "field", "to baseline", "time"):
-        table.add_column(title, justify="left" if title == "variant" else "right")
+    table = Table(title="Gaussian charges: validation error (relative L1) and ratio to baseline")
+    table.add_column("variant", no_wrap=True)
+    for title in ("parameters", "error", *results[0].by_group, "ratio", "time"):
+        table.add_column(title, justify="right")
     for row in results:
         errors = (row.error, *row.by_group.values(), row.error / baseline)
         cells = [f"{error:.3f}" for error in errors]
@@ -111,8 +112,10 @@ def variants(as_json: Json = False) -> None:
         print(json.dumps(rows, indent=2))
         return
     table = Table(title="Variants at the paper's size (3 coordinates, 5 features, 4 outputs)")
-    for title in ("variant", "parameters", "paper", "what it is"):
-        table.add_column(title, justify="right" if title in ("parameters", "paper") else "left")
+    table.add_column("variant", no_wrap=True)
+    for title in ("parameters", "paper"):
+        table.add_column(title, justify="right")
+    table.add_column("what it is")
     for row in rows:
         paper = f"{row['paper_parameters']}M" if row["paper_parameters"] else ""
         table.add_row(row["name"], f"{row['parameters']:,}", paper, row["summary"])

@@ -30,7 +30,7 @@ class DemoConfig:
     points: int = 256
     charges: poisson.Charges = poisson.Charges(number=(1, 3), width=(0.1, 0.14), box=(0.35, 0.65))
     size: Size = Size(layers=4, width=64, heads=4, slices=16)
-    train: TrainConfig = TrainConfig(steps=2000, learning_rate=2e-3, warmup=0.05)
+    train: TrainConfig = TrainConfig(steps=2000, warmup=0.05)
     seed: int = 0
 
 
@@ -118,5 +118,5 @@ def _on_coupling(ratio: float) -> str:
 def _on_slicing_once(ratio: float) -> str:
     cost = f"slice-once has {ratio:.2f} times the error of no-token-attention"
     if ratio > 1.05:
-        return f"Slicing once is not enough: {cost}."
+        return f"Slicing once is not enough here: {cost}."
     return f"This run does not separate slicing once from slicing in every layer: {cost}."

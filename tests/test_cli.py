@@ -57,7 +57,7 @@ def test_demo_runs_prints_the_table_and_appends(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("demo", "--steps", "0"), "steps must be a whole number of at least 1, got 0"),
-        (("demo", "--steps", "many"), "'many' is not a valid int"),
+        (("demo", "--steps", "many"), "Invalid value for '--steps'"),
         (("demo", "--device", "gpu"), "device must be auto, cpu, cuda or cuda:N, got 'gpu'"),
         (("demo", "--device", "cuda:77"), "device 'cuda:77' is not on this machine"),
         (("demo", "--out", "taken"), "taken"),

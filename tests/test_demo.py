@@ -55,6 +55,12 @@ def test_data_are_scaled_by_the_training_set() -> None:
     assert training.coords.min() >= -1 and training.coords.max() > 0.9
 
 
+def test_no_validation_sample_was_trained_on() -> None:
+    training, validation = make_data(TINY)
+    clouds = [*training.coords, *validation.coords]
+    assert len({tuple(cloud.flatten().tolist()) for cloud in clouds}) == 6
+
+
 @pytest.mark.parametrize(
     ("errors", "sentence"),
     [
@@ -63,7 +69,7 @@ def test_data_are_scaled_by_the_training_set() -> None:
                                        " attention the error is 1.07 times"),
         ({}, "The coupling is not: mlp-only has 2.00 times the error of no-token-attention."),
         ({"mlp_only": 0.5}, "does not show that the coupling is needed: mlp-only has 1.25 times"),
-        ({}, "Slicing once is not enough: slice-once has 1.50 times"),
+        ({}, "Slicing once is not enough here: slice-once has 1.50 times"),
         ({"slice_once": 0.4}, "does not separate slicing once from slicing in every layer"),
     ],
 )  # fmt: skip

@@ -56,21 +56,21 @@ class Coupling(nn.Module):
         self.output = nn.Linear(size.width, size.width)
 
     def forward(
-        self, x: Float[Tensor, "B N C"], first: Membership | None = None
+        self, x: Float[Tensor, "B N C"], previous: Membership | None = None
     ) -> tuple[Float[Tensor, "B N C"], Membership]:
         """The update of the point stream, and the membership it was sliced by.
 
-        `first` is the first layer's membership, which a layer without slots of its own slices by.
+        A layer without slots of its own slices by `previous`, the membership of the layer before.
         """
-        slicing = self._slicing(x, first)
+        slicing = self._slicing(x, previous)
         deslicing = slicing if self.deslice_slots is None else self.deslice_slots(slicing.query)
         sums = slice_points(slicing, split_heads(self.values(x), self.heads), impl=self.impl)
         tokens = self.mix(sums.tokens(EPSILON))
         update = deslice_tokens(deslicing, tokens, impl=self.impl)
         return self.output(update.flatten(-2)), slicing
 
-    def _slicing(self, x: Tensor, first: Membership | None) -> Membership:
+    def _slicing(self, x: Tensor, previous: Membership | None) -> Membership:
         if self.query is not None and self.slice_slots is not None:
             return self.slice_slots(split_heads(self.query(x), self.heads))
-        assert first is not None, "a layer without slots needs the first layer's membership"
-        return first
+        assert previous is not None, "a layer without slots needs a membership to slice by"
+        return previous

@@ -32,7 +32,7 @@ class LinearNoCoupling(nn.Module):
         self.output = Mlp(size.width, size.width, size.width)
 
     def forward(
-        self, x: Float[Tensor, "B N C"], first: Membership | None = None
+        self, x: Float[Tensor, "B N C"], previous: Membership | None = None
     ) -> tuple[Float[Tensor, "B N C"], Membership]:
         query = split_heads(self.query(x), self.heads)
         slicing = self.slice_slots(query)

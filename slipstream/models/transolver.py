@@ -33,17 +33,17 @@ class Block(nn.Module):
         self.mlp = Mlp(size.width, size.mlp_ratio * variant.widening * size.width, size.width)
 
     def forward(
-        self, x: Float[Tensor, "B N C"], first: Membership | None
+        self, x: Float[Tensor, "B N C"], previous: Membership | None
     ) -> tuple[Float[Tensor, "B N C"], Membership | None]:
-        membership = None
+        membership = previous
         if self.coupling is not None:
-            update, membership = self.coupling(self.coupling_norm(x), first)
+            update, membership = self.coupling(self.coupling_norm(x), previous)
             x = x + update
         return x + self.mlp(self.mlp_norm(x)), membership
 
 
 class PointStream(nn.Module):
-    """The layers at full resolution. The first one's membership is at hand for all others."""
+    """The layers at full resolution; each hands its membership on to the next."""
 
     def __init__(self, variant: Variant, size: Size, impl: Impl) -> None:
         super().__init__()
@@ -52,10 +52,9 @@ class PointStream(nn.Module):
         )
 
     def forward(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N C"]:
-        first: Membership | None = None
+        membership: Membership | None = None
         for block in self.blocks:
-            x, membership = block(x, first)
-            first = membership if first is None else first
+            x, membership = block(x, membership)
         return x
 
 

@@ -45,6 +45,27 @@ def test_training_learns_and_repeats_bit_for_bit() -> None:
     assert all(torch.equal(a, b) for a, b in zip(*(f.values() for f in finals), strict=True))
 
 
+def test_two_steps_are_the_protocol_written_out() -> None:
+    config = TrainConfig(steps=2, batch=3, clip=0.1)
+    ours, by_hand = model(), model()
+    fit(ours, samples(), GROUPS, config)
+    optimizer = make_optimizer(by_hand, config)
+    for step, index in zip(range(2), shuffled(6, config), strict=False):
+        for group in optimizer.param_groups:
+            group["lr"] = config.learning_rate * learning_rate_factor(step, config)
+        batch = samples()[index]
+        error = (by_hand(batch.coords, batch.features) - batch.targets).abs().sum((1, 2))
+        loss = (error / batch.targets.abs().sum((1, 2))).mean()
+        gradients = torch.autograd.grad(loss, list(by_hand.parameters()))
+        norm = torch.stack([g.square().sum() for g in gradients]).sum().sqrt()
+        assert norm > config.clip, "the clipping must be seen at work"
+        for parameter, gradient in zip(by_hand.parameters(), gradients, strict=True):
+            parameter.grad = gradient * config.clip / norm
+        optimizer.step()
+    for a, b in zip(ours.parameters(), by_hand.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)
+
+
 def test_learning_rate_rises_then_falls_to_zero() -> None:
     config = TrainConfig(steps=100, warmup=0.1)
     factors = [learning_rate_factor(step, config) for step in range(101)]
