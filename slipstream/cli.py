@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -18,6 +19,7 @@ from rich.table import Table
 from slipstream import demo as demo_story
 from slipstream.core import runtime
 from slipstream.core.version import VERSION
+from slipstream.kernels.api import describe
 from slipstream.kernels.plan import make_plan
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import VARIANTS
@@ -132,7 +134,9 @@ def doctor(as_json: Json = False) -> None:
     found = {
         **runtime.versions(),
         "device": runtime.device_name(device),
-        "kernels": str(make_plan(device_type=device.type)),
+        "kernels": str(
+            make_plan(describe(torch.empty(32, device=device), slices=32, value_width=32))
+        ),
     }
     if as_json:
         print(json.dumps(found, indent=2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import platform
 from importlib import metadata
@@ -68,3 +69,9 @@ def versions() -> dict[str, str]:
 def environment(name: str) -> str | None:
     """One environment variable; nothing else in the package reads them."""
     return os.environ.get(name)
+
+
+# Constants, not functions: torch.compile would break its graph at a look into the environment.
+HAS_TRITON = importlib.util.find_spec("triton") is not None
+TRITON_INTERPRETED = environment("TRITON_INTERPRET") in ("1", "true", "on")
+"""Whether Triton runs kernels on the CPU; like us, it decides when it is first imported."""

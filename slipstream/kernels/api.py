@@ -1,37 +1,146 @@
-"""The two operations of a coupling: check the arguments, choose an implementation, run it."""
+"""The operations of a coupling: check the arguments, choose an implementation, run it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
 from torch import Tensor
 
+from slipstream.core import runtime
 from slipstream.core.checks import check_like, check_shape
 from slipstream.core.shapes import Float
 from slipstream.kernels import reference
-from slipstream.kernels.membership import Membership, TokenSums
-from slipstream.kernels.plan import Impl, make_plan
+from slipstream.kernels.membership import Axis, Membership, TokenSums
+from slipstream.kernels.plan import Impl, Plan, Precision, Problem, make_plan
+
+if runtime.HAS_TRITON:
+    from slipstream.kernels import ops
 
 
 def slice_points(
-    membership: Membership, values: Float[Tensor, "B N H V"], *, impl: Impl = "auto"
+    membership: Membership,
+    values: Float[Tensor, "B N H V"],
+    *,
+    impl: Impl = "auto",
+    precision: Precision | str | None = None,
 ) -> TokenSums:
     """Sum the values of the points into slots: numerator (B, H, G, V) and mass (B, H, G).
 
-    Raises ValueError when shape, dtype or device do not fit the membership, and when `impl="fused"`
-    cannot be had.
+    `precision` is how the fused kernels multiply, by default "bf16" for bf16 inputs and autocast,
+    else "ieee". Raises ValueError when shape, dtype or device do not fit the membership, when the
+    dtype does not allow the precision, and when `impl="fused"` cannot be had.
     """
     batch, points = membership.query.shape[:2]
     check_shape("values", values, "B N H V", (batch, points, membership.heads, None))
     check_like("values", values, "query", membership.query)
-    make_plan(device_type=values.device.type, impl=impl)
-    return reference.slice_points(membership, values)
+    plan = plan_for(membership, values.shape[-1], impl=impl, precision=precision)
+    if plan.family == "reference":
+        return reference.slice_points(membership, values)
+    membership, values = _as_computed(membership), values.to(compute_dtype(values))
+    stats = _statistics(membership, plan)
+    numerator, mass, log_normalizer = ops.slice_op(
+        membership.query, values, *_slots(membership), stats, str(plan.precision), plan.family,
+        membership.over,
+    )  # fmt: skip
+    if not torch.is_autocast_enabled(values.device.type):
+        numerator, mass = numerator.to(values.dtype), mass.to(values.dtype)
+    return TokenSums(numerator, mass, log_normalizer if membership.over == "points" else None)
 
 
 def deslice_tokens(
-    membership: Membership, tokens: Float[Tensor, "B H G V"], *, impl: Impl = "auto"
+    membership: Membership,
+    tokens: Float[Tensor, "B H G V"],
+    *,
+    impl: Impl = "auto",
+    precision: Precision | str | None = None,
 ) -> Float[Tensor, "B N H V"]:
     """Give every point the weighted sum of its slots' tokens; raises as `slice_points` does."""
     batch = membership.query.shape[0]
     check_shape("tokens", tokens, "B H G V", (batch, membership.heads, membership.slices, None))
     check_like("tokens", tokens, "query", membership.query)
-    make_plan(device_type=tokens.device.type, impl=impl)
-    return reference.deslice_tokens(membership, tokens)
+    width = tokens.shape[-1]
+    plan = plan_for(membership, width, impl=impl, precision=precision, deslice=True)
+    if plan.family == "reference":
+        return reference.deslice_tokens(membership, tokens)
+    membership = _as_computed(membership)
+    out, _ = ops.deslice_op(
+        membership.query, tokens, *_slots(membership), membership.statistics, str(plan.precision),
+        plan.family,
+    )  # fmt: skip
+    return out
+
+
+def with_statistics(
+    membership: Membership, *, impl: Impl = "auto", precision: Precision | str | None = None
+) -> Membership:
+    """The membership with what its kernels would otherwise compute again at every use.
+
+    Worth a call where one membership serves several operations; it changes no result. Where no
+    statistics are needed (the reference, the single-tile kernels) it is the membership itself.
+    """
+    plan = plan_for(membership, membership.query.shape[-1], impl=impl, precision=precision)
+    return replace(membership, statistics=_statistics(_as_computed(membership), plan))
+
+
+def plan_for(
+    membership: Membership,
+    value_width: int,
+    *,
+    impl: Impl = "auto",
+    precision: Precision | str | None = None,
+    deslice: bool = False,
+) -> Plan:
+    """What would run for this membership, where it is now."""
+    problem = describe(
+        membership.query,
+        slices=membership.slices,
+        value_width=value_width,
+        over=membership.over,
+        deslice=deslice,
+    )
+    return make_plan(problem, impl=impl, precision=precision)
+
+
+def describe(
+    query: Tensor, *, slices: int, value_width: int, over: Axis = "slots", deslice: bool = False
+) -> Problem:
+    return Problem(
+        device=query.device.type,
+        dtype=str(compute_dtype(query)).removeprefix("torch."),
+        slices=slices,
+        head_width=query.shape[-1],
+        value_width=value_width,
+        over=over,
+        deslice=deslice,
+        interpreted=runtime.TRITON_INTERPRETED,
+        triton=runtime.HAS_TRITON,
+    )
+
+
+def compute_dtype(tensor: Tensor) -> torch.dtype:
+    """The tensor's, or autocast's where it is on: what an eager product would be computed in."""
+    device = tensor.device.type
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return tensor.dtype
+
+
+def _as_computed(membership: Membership) -> Membership:
+    query = membership.query
+    dtype = compute_dtype(query)
+    return membership if query.dtype == dtype else replace(membership, query=query.to(dtype))
+
+
+def _slots(membership: Membership) -> tuple[Tensor, Tensor | None, Tensor]:
+    return membership.slot_weight, membership.slot_bias, membership.temperature
+
+
+def _statistics(membership: Membership, plan: Plan) -> Tensor | None:
+    """What the blocked slice needs and no other: the membership's own, or new ones."""
+    if plan.family != "blocked" or membership.over == "points":
+        return None
+    if membership.statistics is not None:
+        return membership.statistics
+    with torch.no_grad():
+        return ops.statistics(membership.query, *_slots(membership), str(plan.precision))

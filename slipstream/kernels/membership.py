@@ -27,6 +27,7 @@ class Membership:
     slot_bias    G, H G or B H G, or None
     temperature  H
     over         the axis whose weights sum to one: the "slots" of a point or the "points" of a slot
+    statistics   2 B H N, or None: largest logit and sum of exponentials, saved by `with_statistics`
     """
 
     query: Float[Tensor, "B N Hq D"]
@@ -34,13 +35,14 @@ class Membership:
     slot_bias: Float[Tensor, "*Lb G"] | None
     temperature: Float[Tensor, " H"]
     over: Axis = "slots"
+    statistics: Float[Tensor, "2 B H N"] | None = None
 
     def __post_init__(self) -> None:
         check_choice("over", self.over, get_args(Axis))
         check_shape("temperature", self.temperature, "H", (None,))
         check_shape("query", self.query, "B N H D", (None,) * 4)
         check_floating("query", self.query)
-        batch, _, query_heads, width = self.query.shape
+        batch, points, query_heads, width = self.query.shape
         if query_heads not in (1, self.heads):
             raise ValueError(
                 f"query must have 1 or H = {self.heads} heads (as temperature has), got"
@@ -52,6 +54,9 @@ class Membership:
             check_like("slot_bias", self.slot_bias, "query", self.query)
         check_like("slot_weight", self.slot_weight, "query", self.query)
         check_like("temperature", self.temperature, "query", self.query)
+        if self.statistics is not None:
+            sizes = (2, batch, self.heads, points)
+            check_shape("statistics", self.statistics, "2 B H N", sizes)
 
     @property
     def heads(self) -> int:

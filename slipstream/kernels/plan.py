@@ -1,38 +1,149 @@
-"""Which implementation runs, and why: pure functions of device and request."""
+"""Which implementation runs, and why: pure functions of shapes, dtype, device and request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from enum import StrEnum
+from typing import Literal, TypedDict, get_args
 
 from slipstream.core.checks import check_choice
+from slipstream.kernels.membership import Axis
 
 Impl = Literal["auto", "fused", "reference"]
+Family = Literal["reference", "single-tile", "blocked"]
+WIDEST = 256
+"""Largest head or value width of the blocked family."""
+_SINGLE_TILE = (16, 32, 64, 128)
+
+
+class Precision(StrEnum):
+    """How the kernels multiply; sums are fp32 always. See `PRODUCTS` for what each means."""
+
+    IEEE = "ieee"
+    TF32 = "tf32"
+    BF16V = "bf16v"
+    BF16 = "bf16"
+    TF32X3 = "tf32x3"
+
+
+class How(TypedDict):
+    """What a caller may ask of the operations; passed on as keyword arguments."""
+
+    impl: Impl
+    precision: Precision | str | None
+
+
+PRODUCTS: dict[Precision, tuple[str, str]] = {
+    Precision.IEEE: ("bf16x6", "bf16x6"),
+    Precision.TF32: ("bf16x6", "tf32"),
+    Precision.BF16V: ("bf16x6", "bf16"),
+    Precision.BF16: ("bf16", "bf16"),
+    Precision.TF32X3: ("tf32x3", "tf32x3"),
+}
+"""The product that forms the logits, and all the others.
+
+bf16x6 is fp32 on tensor cores: each operand is split into three bf16 numbers and the six products
+above the rounding of fp32 are summed. Measured on an H200 (2026-11-15) it is two to three times
+closer to fp64 than Triton's fp32 FMA product.
+"""
+
+ALLOWED: dict[str, tuple[Precision, ...]] = {
+    "float32": (Precision.IEEE, Precision.TF32, Precision.TF32X3),
+    "bfloat16": (Precision.IEEE, Precision.TF32, Precision.BF16V, Precision.BF16),
+    "float16": (Precision.IEEE, Precision.TF32),
+}
+"""Which precisions an input dtype may be multiplied in (the paper's table; fp16 is ours)."""
+
+_DEFAULT = {"bfloat16": Precision.BF16}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What an operation is about, as far as the choice of a kernel depends on it."""
+
+    device: str
+    """Device type: cpu, cuda, ..."""
+    dtype: str
+    """Of query and values, as in "bfloat16"."""
+    slices: int
+    head_width: int
+    value_width: int
+    over: Axis = "slots"
+    deslice: bool = False
+    interpreted: bool = False
+    """Whether Triton runs on the CPU, through its interpreter."""
+    triton: bool = True
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The implementation that runs and the reason, as `model.kernels` shows them."""
+    """The family that runs, its precision, and the reason where it is the reference."""
 
-    family: Literal["reference"]
-    reason: str
+    family: Family
+    precision: Precision | None = None
+    reason: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.family}: {self.reason}"
+        if self.family == "reference":
+            return f"reference: {self.reason}"
+        return f"{self.family}, {self.precision} dots"
 
 
-def make_plan(*, device_type: str, impl: Impl = "auto") -> Plan:
-    """Choose an implementation; `impl="fused"` raises with the reason where there is none."""
+def make_plan(
+    problem: Problem, *, impl: Impl = "auto", precision: Precision | str | None = None
+) -> Plan:
+    """Choose an implementation.
+
+    Raises ValueError for a precision that the dtype does not allow, and with the reason where
+    `impl="fused"` cannot be had.
+    """
     check_choice("impl", impl, get_args(Impl))
+    chosen = _precision(problem.dtype, precision)
     if impl == "reference":
-        return Plan("reference", "asked for")
-    reason = _why_not_fused(device_type)
+        return Plan("reference", reason="asked for")
+    reason = _why_not_fused(problem, asked=impl == "fused")
+    if reason is None:
+        return Plan(_family(problem), chosen)
     if impl == "fused":
         raise ValueError(f'impl must be "auto" or "reference" here, got "fused": {reason}')
-    return Plan("reference", reason)
+    return Plan("reference", reason=reason)
 
 
-def _why_not_fused(device_type: str) -> str:
-    if device_type != "cuda":
-        return f"no CUDA device (the tensors are on {device_type})"
-    return "this version has no fused kernels"
+def _precision(dtype: str, precision: Precision | str | None) -> Precision:
+    if precision is None:
+        return _DEFAULT.get(dtype, Precision.IEEE)
+    check_choice("precision", str(precision), [str(p) for p in Precision])
+    chosen = Precision(precision)
+    allowed = ALLOWED.get(dtype, tuple(Precision))
+    if chosen not in allowed:
+        raise ValueError(
+            f"precision must be one of {', '.join(allowed)} for {dtype} inputs, got {str(chosen)!r}"
+        )
+    return chosen
+
+
+def _why_not_fused(problem: Problem, *, asked: bool) -> str | None:
+    if not problem.triton:
+        return "Triton is not installed"
+    if problem.device != "cuda" and not (problem.interpreted and asked):
+        return f"no CUDA device (the tensors are on {problem.device})"
+    if problem.dtype not in ALLOWED:
+        return f"the kernels take {', '.join(ALLOWED)}, not {problem.dtype}"
+    if problem.device != "cuda" and problem.dtype == "bfloat16":
+        return "Triton's interpreter cannot do bfloat16"
+    widest = max(problem.head_width, problem.value_width)
+    if widest > WIDEST:
+        return f"the kernels take widths up to {WIDEST}, not {widest}"
+    if problem.over == "points" and problem.deslice:
+        return "no kernel deslices by weights normalised over the points"
+    return None
+
+
+def _family(problem: Problem) -> Family:
+    fits = (
+        problem.over == "slots"
+        and problem.slices in _SINGLE_TILE
+        and problem.head_width in _SINGLE_TILE
+        and problem.value_width == problem.head_width
+    )
+    return "single-tile" if fits else "blocked"

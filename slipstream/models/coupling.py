@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import deslice_tokens, slice_points
+from slipstream.kernels.api import deslice_tokens, slice_points, with_statistics
 from slipstream.kernels.membership import Membership
-from slipstream.kernels.plan import Impl
+from slipstream.kernels.plan import How
 from slipstream.models.layers import Slots, attend, split_heads
 from slipstream.models.variants import EPSILON, Size, Variant
 
@@ -39,9 +39,9 @@ class TokenLinear(nn.Module):
 class Coupling(nn.Module):
     """One slice/deslice round. It holds only the parameters its variant and its layer use."""
 
-    def __init__(self, variant: Variant, size: Size, layer: int, impl: Impl) -> None:
+    def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
         super().__init__()
-        self.heads, self.impl = size.heads, impl
+        self.heads, self.how = size.heads, how
         self.values = nn.Linear(size.width, size.width)
         self.query: nn.Linear | None = None
         self.slice_slots: Slots | None = None
@@ -64,13 +64,14 @@ class Coupling(nn.Module):
         """
         slicing = self._slicing(x, previous)
         deslicing = slicing if self.deslice_slots is None else self.deslice_slots(slicing.query)
-        sums = slice_points(slicing, split_heads(self.values(x), self.heads), impl=self.impl)
+        sums = slice_points(slicing, split_heads(self.values(x), self.heads), **self.how)
         tokens = self.mix(sums.tokens(EPSILON))
-        update = deslice_tokens(deslicing, tokens, impl=self.impl)
+        update = deslice_tokens(deslicing, tokens, **self.how)
         return self.output(update.flatten(-2)), slicing
 
     def _slicing(self, x: Tensor, previous: Membership | None) -> Membership:
         if self.query is not None and self.slice_slots is not None:
-            return self.slice_slots(split_heads(self.query(x), self.heads))
+            membership = self.slice_slots(split_heads(self.query(x), self.heads))
+            return with_statistics(membership, **self.how)
         assert previous is not None, "a layer without slots needs a membership to slice by"
         return previous

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from slipstream.core.shapes import Float
 from slipstream.kernels.api import deslice_tokens, slice_points
 from slipstream.kernels.membership import Membership
-from slipstream.kernels.plan import Impl
+from slipstream.kernels.plan import How
 from slipstream.models.layers import Mlp, Slots, split_heads
 from slipstream.models.variants import LINEAR_NO_TEMPERATURES, Size
 
@@ -20,9 +20,9 @@ from slipstream.models.variants import LINEAR_NO_TEMPERATURES, Size
 class LinearNoCoupling(nn.Module):
     """Takes the place of `Coupling`; the number of slots is key_ratio x head width."""
 
-    def __init__(self, size: Size, impl: Impl) -> None:
+    def __init__(self, size: Size, how: How) -> None:
         super().__init__()
-        self.heads, self.impl = size.heads, impl
+        self.heads, self.how = size.heads, how
         width, slices = size.head_width, size.key_ratio * size.head_width
         clamp = LINEAR_NO_TEMPERATURES
         self.query = nn.Linear(size.width, size.width)
@@ -36,7 +36,7 @@ class LinearNoCoupling(nn.Module):
     ) -> tuple[Float[Tensor, "B N C"], Membership]:
         query = split_heads(self.query(x), self.heads)
         slicing = self.slice_slots(query)
-        sums = slice_points(slicing, self.value(query), impl=self.impl)
+        sums = slice_points(slicing, self.value(query), **self.how)
         # Normalised over the points, the numerator is the weighted mean already.
-        update = deslice_tokens(self.deslice_slots(query), sums.numerator, impl=self.impl)
+        update = deslice_tokens(self.deslice_slots(query), sums.numerator, **self.how)
         return self.output(update.flatten(-2)), slicing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import deslice_tokens, slice_points
-from slipstream.kernels.plan import Impl
+from slipstream.kernels.api import deslice_tokens, slice_points, with_statistics
+from slipstream.kernels.plan import How
 from slipstream.models.layers import Mlp, Slots, attend, split_heads
 from slipstream.models.variants import EPSILON, Size
 
@@ -48,16 +48,16 @@ class TokenBlock(nn.Module):
 class SliceOnce(nn.Module):
     """One head as wide as the stream; query and values are both the lifted features."""
 
-    def __init__(self, size: Size, impl: Impl) -> None:
+    def __init__(self, size: Size, how: How) -> None:
         super().__init__()
-        self.impl = impl
+        self.how = how
         self.slots = Slots(size.width, size.slices, heads=1)
         self.token_blocks = nn.ModuleList(TokenBlock(size) for _ in range(size.layers))
 
     def forward(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N C"]:
         features = split_heads(x, 1)
-        membership = self.slots(features)
-        tokens = slice_points(membership, features, impl=self.impl).tokens(EPSILON).squeeze(1)
+        membership = with_statistics(self.slots(features), **self.how)
+        tokens = slice_points(membership, features, **self.how).tokens(EPSILON).squeeze(1)
         for block in self.token_blocks:
             tokens = block(tokens)
-        return x + deslice_tokens(membership, tokens[:, None], impl=self.impl).squeeze(2)
+        return x + deslice_tokens(membership, tokens[:, None], **self.how).squeeze(2)

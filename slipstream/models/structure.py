@@ -20,12 +20,12 @@ def expected_parameters(
     shapes = _mlp("lift", coord_dim + feature_dim, 2 * width, width)
     shapes["placeholder"] = (width,)
     if variant.stream == "token-only":
-        shapes |= _slots("body.slots", width, size.slices, 1)
+        shapes |= _slots("once.slots", width, size.slices, 1)
         for layer in range(size.layers):
-            shapes |= _token_block(f"body.token_blocks.{layer}", size)
+            shapes |= _token_block(f"once.token_blocks.{layer}", size)
     else:
         for layer in range(size.layers):
-            shapes |= _block(f"body.blocks.{layer}", variant, size, layer)
+            shapes |= _block(f"blocks.{layer}", variant, size, layer)
     return shapes | _norm("head_norm", width) | _linear("head", width, out_dim)
 
 

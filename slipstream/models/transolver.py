@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import torch
 from torch import Tensor, nn
 
-from slipstream.core.checks import check_like, check_shape, check_whole
+from slipstream.core.checks import check_choice, check_like, check_shape, check_whole
 from slipstream.core.shapes import Float
+from slipstream.kernels.api import describe
 from slipstream.kernels.membership import Membership
-from slipstream.kernels.plan import Impl, make_plan
+from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.coupling import Coupling
 from slipstream.models.layers import Mlp, draw_initial_values
 from slipstream.models.linear_no import LinearNoCoupling
@@ -20,15 +23,16 @@ from slipstream.models.variants import PAPER, Size, Variant, variant_named
 class Block(nn.Module):
     """One layer: x + coupling(norm(x)), then x + mlp(norm(x)). Pointwise ones have no coupling."""
 
-    def __init__(self, variant: Variant, size: Size, layer: int, impl: Impl) -> None:
+    def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
         super().__init__()
+        self.hands_on = variant.slicing == "first-layer"
         self.coupling: Coupling | LinearNoCoupling | None = None
         if variant.stream == "coupled":
             self.coupling_norm = nn.LayerNorm(size.width)
             if variant.normalised_over == "points":
-                self.coupling = LinearNoCoupling(size, impl)
+                self.coupling = LinearNoCoupling(size, how)
             else:
-                self.coupling = Coupling(variant, size, layer, impl)
+                self.coupling = Coupling(variant, size, layer, how)
         self.mlp_norm = nn.LayerNorm(size.width)
         self.mlp = Mlp(size.width, size.mlp_ratio * variant.widening * size.width, size.width)
 
@@ -39,23 +43,10 @@ class Block(nn.Module):
         if self.coupling is not None:
             update, membership = self.coupling(self.coupling_norm(x), previous)
             x = x + update
-        return x + self.mlp(self.mlp_norm(x)), membership
-
-
-class PointStream(nn.Module):
-    """The layers at full resolution; each hands its membership on to the next."""
-
-    def __init__(self, variant: Variant, size: Size, impl: Impl) -> None:
-        super().__init__()
-        self.blocks = nn.ModuleList(
-            Block(variant, size, layer, impl) for layer in range(size.layers)
-        )
-
-    def forward(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N C"]:
-        membership: Membership | None = None
-        for block in self.blocks:
-            x, membership = block(x, membership)
-        return x
+        # Handed on only where it is used: it holds a query, as large as the stream itself.
+        handed_on = membership if self.hands_on else None
+        del membership
+        return x + self.mlp(self.mlp_norm(x)), handed_on
 
 
 class Transolver(nn.Module):
@@ -76,22 +67,27 @@ class Transolver(nn.Module):
         size: Size = PAPER,
         seed: int = 0,
         impl: Impl = "auto",
+        precision: Precision | str | None = None,
     ) -> None:
         super().__init__()
         check_whole("coord_dim", coord_dim, 1)
         check_whole("feature_dim", feature_dim, 0)
         check_whole("out_dim", out_dim, 1)
         self.coord_dim, self.feature_dim, self.out_dim = coord_dim, feature_dim, out_dim
-        self.variant, self.size, self.impl = variant_named(variant), size, impl
-        make_plan(device_type="cuda", impl="auto" if impl == "fused" else impl)
+        self.variant, self.size = variant_named(variant), size
+        check_choice("impl", impl, get_args(Impl))
+        if precision is not None:
+            check_choice("precision", str(precision), [str(p) for p in Precision])
+        self.how: How = {"impl": impl, "precision": precision}
 
         self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)
         self.placeholder = nn.Parameter(torch.empty(size.width))
-        self.body: SliceOnce | PointStream
-        if self.variant.stream == "token-only":
-            self.body = SliceOnce(size, impl)
-        else:
-            self.body = PointStream(self.variant, size, impl)
+        once = self.variant.stream == "token-only"
+        self.once = SliceOnce(size, self.how) if once else None
+        self.blocks = nn.ModuleList(
+            Block(self.variant, size, layer, self.how)
+            for layer in range(0 if once else size.layers)
+        )
         self.head_norm = nn.LayerNorm(size.width)
         self.head = nn.Linear(size.width, out_dim)
         draw_initial_values(self, seed)
@@ -103,14 +99,28 @@ class Transolver(nn.Module):
         features: Float[Tensor, "B N f"] | None = None,
     ) -> Float[Tensor, "B N k"]:
         x = self.lift(self._inputs(coords, features)) + self.placeholder
-        return self.head(self.head_norm(self.body(x)))
+        if self.once is not None:
+            x = self.once(x)
+        membership: Membership | None = None
+        for block in self.blocks:
+            x, membership = block(x, membership)
+        return self.head(self.head_norm(x))
 
     @property
     def kernels(self) -> str:
         """Which implementation of slice and deslice runs where the model is now, and why."""
         if self.variant.stream == "pointwise":
             return "none: this variant has no coupling"
-        return str(make_plan(device_type=self.placeholder.device.type, impl=self.impl))
+        once = self.variant.stream == "token-only"
+        width = self.size.width if once else self.size.head_width
+        over_points = self.variant.normalised_over == "points"
+        problem = describe(
+            self.placeholder.new_empty(width),
+            slices=self.size.key_ratio * width if over_points else self.size.slices,
+            value_width=width,
+            over="points" if over_points else "slots",
+        )
+        return str(make_plan(problem, **self.how))
 
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

@@ -1,20 +1,86 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from slipstream.kernels.plan import make_plan
+from slipstream.kernels.plan import ALLOWED, PRODUCTS, Plan, Precision, Problem, make_plan
+
+PAPER = Problem(device="cuda", dtype="bfloat16", slices=32, head_width=32, value_width=32)
 
 
-def test_the_plan_says_why() -> None:
-    assert str(make_plan(device_type="cpu")) == (
-        "reference: no CUDA device (the tensors are on cpu)"
-    )
-    assert str(make_plan(device_type="cuda")) == "reference: this version has no fused kernels"
-    assert str(make_plan(device_type="cuda", impl="reference")) == "reference: asked for"
+def plan(**changes: object) -> str:
+    return str(make_plan(replace(PAPER, **changes)))  # type: ignore[arg-type]
 
 
-def test_fused_is_refused_with_the_reason(no_shape_checks: None) -> None:
-    with pytest.raises(ValueError, match='got "fused": no CUDA device'):
-        make_plan(device_type="cpu", impl="fused")
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "single-tile, bf16 dots"),
+        ({"dtype": "float32"}, "single-tile, ieee dots"),
+        ({"dtype": "float16"}, "single-tile, ieee dots"),
+        ({"slices": 16, "head_width": 128, "value_width": 128}, "single-tile, bf16 dots"),
+        ({"slices": 256}, "blocked, bf16 dots"),
+        ({"slices": 8}, "blocked, bf16 dots"),
+        ({"slices": 48}, "blocked, bf16 dots"),
+        ({"head_width": 56, "value_width": 56}, "blocked, bf16 dots"),
+        ({"value_width": 64}, "blocked, bf16 dots"),
+        ({"head_width": 256, "value_width": 256}, "blocked, bf16 dots"),
+        ({"over": "points"}, "blocked, bf16 dots"),
+        ({"device": "cpu"}, "reference: no CUDA device (the tensors are on cpu)"),
+        ({"triton": False}, "reference: Triton is not installed"),
+        (
+            {"dtype": "float64"},
+            "reference: the kernels take float32, bfloat16, float16, not float64",
+        ),
+        ({"head_width": 257}, "reference: the kernels take widths up to 256, not 257"),
+        (
+            {"over": "points", "deslice": True},
+            "reference: no kernel deslices by weights normalised over the points",
+        ),
+    ],
+)
+def test_routing(changes: dict[str, object], expected: str) -> None:
+    assert plan(**changes) == expected
+
+
+def test_reference_on_request() -> None:
+    assert str(make_plan(PAPER, impl="reference")) == "reference: asked for"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"device": "cpu"}, "no CUDA device"),
+        ({"head_width": 300}, "the kernels take widths up to 256, not 300"),
+        ({"device": "cpu", "interpreted": True}, "Triton's interpreter cannot do bfloat16"),
+    ],
+)
+def test_fused_is_refused_with_the_reason(changes: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValueError, match=f'got "fused": {reason}'):
+        make_plan(replace(PAPER, **changes), impl="fused")  # type: ignore[arg-type]
+
+
+def test_the_interpreter_runs_only_on_request() -> None:
+    problem = replace(PAPER, device="cpu", dtype="float32", interpreted=True)
+    assert make_plan(problem, impl="fused") == Plan("single-tile", Precision.IEEE)
+    assert make_plan(problem).family == "reference"
+
+
+def test_bad_requests(no_shape_checks: None) -> None:
     with pytest.raises(ValueError, match="impl must be one of auto, fused, reference, got 'fast'"):
-        make_plan(device_type="cpu", impl="fast")  # type: ignore[arg-type]
+        make_plan(PAPER, impl="fast")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="precision must be one of ieee, .*, got 'bf15'"):
+        make_plan(PAPER, precision="bf15")
+
+
+@pytest.mark.parametrize("dtype", ALLOWED)
+@pytest.mark.parametrize("precision", Precision)
+def test_each_dtype_has_its_precisions(dtype: str, precision: Precision) -> None:
+    problem = replace(PAPER, dtype=dtype)
+    if precision in ALLOWED[dtype]:
+        assert make_plan(problem, precision=precision).precision == precision
+        assert precision in PRODUCTS
+    else:
+        with pytest.raises(ValueError, match=f"for {dtype} inputs, got '{precision}'"):
+            make_plan(problem, precision=precision)

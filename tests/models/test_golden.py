@@ -27,16 +27,16 @@ RENAMES = (
     (r"linear_post\.", "contract."),
     (r"^blocks\.\d+\.ln_3\.", "head_norm."),
     (r"^blocks\.\d+\.mlp2\.", "head."),
-    (r"^blocks\.(\d+)\.ln_1\.", r"body.blocks.\1.coupling_norm."),
-    (r"^blocks\.(\d+)\.ln_2\.", r"body.blocks.\1.mlp_norm."),
-    (r"^blocks\.(\d+)\.mlp\.", r"body.blocks.\1.mlp."),
-    (r"^blocks\.(\d+)\.Attn\.", r"body.blocks.\1.coupling."),
-    (r"^token_blocks\.(\d+)\.ln_1\.", r"body.token_blocks.\1.attention_norm."),
-    (r"^token_blocks\.(\d+)\.ln_2\.", r"body.token_blocks.\1.mlp_norm."),
-    (r"^token_blocks\.(\d+)\.attn\.out_proj\.", r"body.token_blocks.\1.attention.output."),
-    (r"^token_blocks\.(\d+)\.mlp\.", r"body.token_blocks.\1.mlp."),
-    (r"^slice_proj\.", "body.slots."),
-    (r"^slice_temperature$", "body.slots.temperature"),
+    (r"^blocks\.(\d+)\.ln_1\.", r"blocks.\1.coupling_norm."),
+    (r"^blocks\.(\d+)\.ln_2\.", r"blocks.\1.mlp_norm."),
+    (r"^blocks\.(\d+)\.mlp\.", r"blocks.\1.mlp."),
+    (r"^blocks\.(\d+)\.Attn\.", r"blocks.\1.coupling."),
+    (r"^token_blocks\.(\d+)\.ln_1\.", r"once.token_blocks.\1.attention_norm."),
+    (r"^token_blocks\.(\d+)\.ln_2\.", r"once.token_blocks.\1.mlp_norm."),
+    (r"^token_blocks\.(\d+)\.attn\.out_proj\.", r"once.token_blocks.\1.attention.output."),
+    (r"^token_blocks\.(\d+)\.mlp\.", r"once.token_blocks.\1.mlp."),
+    (r"^slice_proj\.", "once.slots."),
+    (r"^slice_temperature$", "once.slots.temperature"),
     (r"^out_norm\.", "head_norm."),
     (r"^out_head\.", "head."),
     (r"coupling\.in_project_x\.", "coupling.query."),
@@ -77,7 +77,7 @@ def ours(tensors: dict[str, Tensor], kind: str, variant: str) -> dict[str, Tenso
         if joined := re.match(r"token_blocks\.(\d+)\.attn\.in_proj_(\w+)$", name):
             layer, part = joined.groups()
             for role, third in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
-                renamed[f"body.token_blocks.{layer}.attention.{role}.{part}"] = third
+                renamed[f"once.token_blocks.{layer}.attention.{role}.{part}"] = third
         else:
             renamed[name] = tensor
     return renamed

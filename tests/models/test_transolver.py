@@ -78,15 +78,17 @@ def test_bad_arguments(no_shape_checks: None) -> None:
         Transolver(0, 2, 4)
     with pytest.raises(ValueError, match="impl must be one of auto, fused, reference, got 'x'"):
         model(impl="x")
+    with pytest.raises(ValueError, match="precision must be one of ieee, .*, got 'fp8'"):
+        model(precision="fp8")
 
 
 def test_kernels_says_what_runs_and_why() -> None:
     assert model().kernels == "reference: no CUDA device (the tensors are on cpu)"
     assert model(impl="reference").kernels == "reference: asked for"
     assert model("mlp-only").kernels == "none: this variant has no coupling"
-    fused = model(impl="fused")
-    with pytest.raises(ValueError, match="no CUDA device"):
-        fused(torch.rand(1, 5, 3), torch.rand(1, 5, 2))
+    too_wide = Transolver(3, 2, 4, size=Size(layers=1, width=514, heads=2), impl="fused")
+    with pytest.raises(ValueError, match='got "fused": the kernels take widths up to 256, not 257'):
+        too_wide(torch.rand(1, 5, 3), torch.rand(1, 5, 2))
 
 
 def test_frozen_slice_slices_every_layer_by_the_first_membership() -> None:
@@ -114,7 +116,7 @@ def test_clamped_temperatures_of_linear_no(draw: torch.Generator) -> None:
 def test_key_ratio_sets_the_slots_of_linear_no() -> None:
     wide = Transolver(3, 2, 4, variant="untied-ln", size=Size(width=16, heads=2, key_ratio=4))
     weights = dict(wide.named_parameters())
-    assert weights["body.blocks.0.coupling.slice_slots.weight"].shape == (32, 8)
+    assert weights["blocks.0.coupling.slice_slots.weight"].shape == (32, 8)
 
 
 @pytest.mark.parametrize("variant", ["baseline", "frozen-slice", "untied-ln"])

@@ -52,18 +52,16 @@ def test_parameter_counts_are_the_papers(variant: str) -> None:
 def test_each_ablation_changes_what_it_says() -> None:
     baseline = names("baseline")
     layers = range(SMALL.layers)
-    attention = {
-        f"body.blocks.{i}.coupling.mix.{m}.weight" for i in layers for m in ("query", "key")
-    }
+    attention = {f"blocks.{i}.coupling.mix.{m}.weight" for i in layers for m in ("query", "key")}
     own = {
-        f"body.blocks.{i}.coupling.deslice_slots.{part}"
+        f"blocks.{i}.coupling.deslice_slots.{part}"
         for i in layers
         for part in ("weight", "bias", "temperature")
     }
     later = {
         name
         for name in baseline
-        if name.startswith(("body.blocks.1.coupling.", "body.blocks.2.coupling."))
+        if name.startswith(("blocks.1.coupling.", "blocks.2.coupling."))
         and ("slice_slots" in name or "coupling.query" in name)
     }
     assert len(later) == 10
@@ -136,7 +134,7 @@ def test_what_was_built_is_what_was_asked_for() -> None:
     frozen = build("frozen-slice")
     frozen.variant = VARIANTS["baseline"]
     with pytest.raises(ValueError, match="model built for 'baseline' is not what its name says: "
-                       "body.blocks.1.coupling.query.bias is missing"):  # fmt: skip
+                       "blocks.1.coupling.query.bias is missing"):  # fmt: skip
         frozen.check_structure()
     baseline = build("baseline")
     baseline.variant = VARIANTS["no-token-attention"]

@@ -6,8 +6,10 @@ import torch
 from torch import nn
 
 from slipstream import VARIANTS, Size, Transolver
+from slipstream.kernels.plan import How
 from slipstream.models.coupling import Coupling
 
+HOW: How = {"impl": "auto", "precision": None}
 COUPLED = [name for name, variant in VARIANTS.items() if variant.stream != "pointwise"]
 TRANSOLVER_COUPLINGS = [
     name for name in COUPLED if VARIANTS[name].stream == "coupled" and name != "untied-ln"
@@ -36,7 +38,7 @@ def random_model(variant: str, size: Size, feature_dim: int = 2, out_dim: int = 
 
 
 def random_coupling(variant: str, size: Size) -> Coupling:
-    coupling = Coupling(VARIANTS[variant], size, 0, "auto")
+    coupling = Coupling(VARIANTS[variant], size, 0, HOW)
     randomise(coupling)
     return coupling
 

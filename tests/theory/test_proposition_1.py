@@ -18,7 +18,7 @@ from slipstream.models.linear_no import LinearNoCoupling
 from slipstream.models.slice_once import SliceOnce
 from slipstream.models.variants import EPSILON
 
-from .common import TRANSOLVER_COUPLINGS, randomise
+from .common import HOW, TRANSOLVER_COUPLINGS, randomise
 
 BATCH, POINTS, WIDTH, HEADS = 2, 23, 6, 3
 SLICES = [1, 2, 5, 32, 100]
@@ -50,7 +50,7 @@ def assert_is_the_mean(update: torch.Tensor, x: torch.Tensor) -> None:
 @pytest.mark.parametrize("variant", TRANSOLVER_COUPLINGS)
 def test_zero_logits_make_every_coupling_the_global_mean(variant: str, slices: int) -> None:
     size = Size(layers=1, width=WIDTH, heads=HEADS, slices=slices)
-    coupling = Coupling(VARIANTS[variant], size, 0, "auto")
+    coupling = Coupling(VARIANTS[variant], size, 0, HOW)
     randomise(coupling)  # attention maps and temperatures stay random: they must not matter
     zero_logits(coupling)
     mass = POINTS / slices
@@ -63,7 +63,7 @@ def test_zero_logits_make_every_coupling_the_global_mean(variant: str, slices: i
 @pytest.mark.parametrize("key_ratio", [1, 3])
 def test_also_for_linear_no(key_ratio: int) -> None:
     size = Size(layers=1, width=WIDTH, heads=HEADS, key_ratio=key_ratio)
-    coupling = LinearNoCoupling(size, "auto")
+    coupling = LinearNoCoupling(size, HOW)
     randomise(coupling)
     zero_logits(coupling)
     identity(coupling.query)
@@ -74,7 +74,7 @@ def test_also_for_linear_no(key_ratio: int) -> None:
 
 @pytest.mark.parametrize("slices", SLICES)
 def test_also_for_slice_once(slices: int) -> None:
-    body = SliceOnce(Size(layers=1, width=WIDTH, heads=HEADS, slices=slices), "auto")
+    body = SliceOnce(Size(layers=1, width=WIDTH, heads=HEADS, slices=slices), HOW)
     randomise(body)
     zero_logits(body)
     body.token_blocks = nn.ModuleList()
@@ -88,7 +88,7 @@ def test_other_logits_do_not() -> None:
         VARIANTS["no-token-attention"],
         Size(layers=1, width=WIDTH, heads=HEADS, slices=5),
         0,
-        "auto",
+        HOW,
     )
     randomise(coupling)
     identity(coupling.values)

@@ -1,0 +1,1 @@
+"""Measurements of the kernels and the model, and the tuning of tiles."""

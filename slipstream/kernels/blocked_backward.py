@@ -1,0 +1,176 @@
+"""The G-blocked family, backward: a kernel that owns points and one that owns slots.
+
+As in the single-tile family, `rows` (B, N, H, V) and `tokens` (B, H, G, V) are the values and the
+numerator's gradient for slice, and the output's gradient and the tokens for deslice; the gradient
+of the weights is rows tokens^T plus `shift`.
+
+Over slots the weights are exp(logit - m) / l with per-point statistics, and the gradient of a logit
+is w (dw - c) with the point's correction c = sum_g w dw. Over points they are exp(logit - log
+normaliser of the slot), and the correction belongs to the slot: it is in `shift` already, so that
+the gradient of a logit is w dw.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from slipstream.kernels.primitives import (
+    load_rows,
+    load_slot_bias,
+    product,
+    reciprocal,
+    slot_logits,
+    store_rows,
+)
+
+
+@triton.jit
+def block_weights(b_logits, b_m, b_inverse_sum, OVER_POINTS: tl.constexpr):
+    """Weights [BN, BG]; b_m belongs to points or slots, and where it is infinite they are 0."""
+    if OVER_POINTS:
+        b_w = tl.exp(b_logits - b_m[None, :])
+    else:
+        b_w = tl.exp(b_logits - b_m[:, None]) * b_inverse_sum[:, None]
+    return b_w
+
+
+@triton.jit
+def backward_points(
+    query, rows, tokens, shift, slot_weight, slot_bias, temperature,
+    normalizer, row_sum, correction, query_gradient, rows_gradient,
+    points, heads, slots,
+    query_b, query_n, query_h, rows_b, rows_n, rows_h,
+    weight_b, weight_h, bias_b, bias_h,
+    OF_SLICE: tl.constexpr, OVER_POINTS: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, V: tl.constexpr, BV: tl.constexpr,
+    HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr,
+    BN: tl.constexpr, BG: tl.constexpr,
+):  # fmt: skip
+    """Gradient of the query and, of slice, of the values; saves the correction (B, H, N)."""
+    i_n, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_bh = i_b * heads + i_h
+    o_n = i_n * BN + tl.arange(0, BN)
+    m_n = o_n < points
+    p_weight = slot_weight + i_b * weight_b + i_h * weight_h
+    p_bias = slot_bias + i_b * bias_b + i_h * bias_h
+    p_tokens = tokens + i_bh * slots * V
+    inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
+    # [BN, BD], [BN, BV], [BN], [BN]
+    b_query = load_rows(query + i_b * query_b + i_h * query_h, o_n, query_n, D, BD, points)
+    b_rows = load_rows(rows + i_b * rows_b + i_h * rows_h, o_n, rows_n, V, BV, points)
+    b_correction = tl.zeros([BN], tl.float32)
+    if not OVER_POINTS:
+        b_m = tl.load(normalizer + i_bh * points + o_n, mask=m_n, other=float("inf"))
+        b_inverse_sum = reciprocal(tl.load(row_sum + i_bh * points + o_n, mask=m_n, other=1.0))
+        for first in range(0, slots, BG):
+            o_g = first + tl.arange(0, BG)
+            m_g = o_g < slots
+            b_slots = load_rows(p_weight, o_g, D, D, BD, slots)
+            b_bias = load_slot_bias(p_bias, o_g, slots, HAS_BIAS)
+            b_tokens = load_rows(p_tokens, o_g, V, V, BV, slots)
+            b_logits = slot_logits(b_query, b_slots, b_bias, inverse, LOGITS)
+            b_w = block_weights(b_logits, b_m, b_inverse_sum, OVER_POINTS)
+            b_w = tl.where(m_g[None, :], b_w, 0.0)
+            b_dw = product(b_rows, tl.trans(b_tokens), VALUES)
+            if OF_SLICE:
+                b_dw += tl.load(shift + i_bh * slots + o_g, mask=m_g, other=0.0)[None, :]
+            b_correction += tl.sum(b_w * b_dw, 1)
+        tl.store(correction + i_bh * points + o_n, b_correction, mask=m_n)
+    b_dquery = tl.zeros([BN, BD], tl.float32)
+    b_drows = tl.zeros([BN, BV], tl.float32)
+    for first in range(0, slots, BG):
+        o_g = first + tl.arange(0, BG)
+        m_g = o_g < slots
+        # [BG, BD], [BG], [BG, BV]
+        b_slots = load_rows(p_weight, o_g, D, D, BD, slots)
+        b_bias = load_slot_bias(p_bias, o_g, slots, HAS_BIAS)
+        b_tokens = load_rows(p_tokens, o_g, V, V, BV, slots)
+        b_logits = slot_logits(b_query, b_slots, b_bias, inverse, LOGITS)
+        if OVER_POINTS:
+            b_m = tl.load(normalizer + i_bh * slots + o_g, mask=m_g, other=float("inf"))
+            b_inverse_sum = b_m
+        b_w = block_weights(b_logits, b_m, b_inverse_sum, OVER_POINTS)
+        b_w = tl.where(m_g[None, :], b_w, 0.0)
+        b_dw = product(b_rows, tl.trans(b_tokens), VALUES)
+        if OF_SLICE:
+            b_dw += tl.load(shift + i_bh * slots + o_g, mask=m_g, other=0.0)[None, :]
+            b_drows += product(b_w, b_tokens, VALUES)
+        b_dlogits = b_w * b_dw - b_w * b_correction[:, None]
+        b_dquery += product(b_dlogits * inverse, b_slots, VALUES)
+    p_gradient = query_gradient + i_b * points * heads * D + i_h * D
+    store_rows(p_gradient, b_dquery, o_n, heads * D, D, BD, points)
+    if OF_SLICE:
+        p_gradient = rows_gradient + i_b * points * heads * V + i_h * V
+        store_rows(p_gradient, b_drows, o_n, heads * V, V, BV, points)
+
+
+@triton.jit
+def backward_slots(
+    query, rows, tokens, shift, slot_weight, slot_bias, temperature,
+    normalizer, row_sum, correction, partial,
+    points, heads, slots, parts,
+    query_b, query_n, query_h, rows_b, rows_n, rows_h,
+    weight_b, weight_h, bias_b, bias_h,
+    OF_SLICE: tl.constexpr, OVER_POINTS: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, V: tl.constexpr, BV: tl.constexpr,
+    HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr,
+    BN: tl.constexpr, BG: tl.constexpr,
+):  # fmt: skip
+    """partial[b, h, part] = slot weight (G D) | slot bias (G) | temperature (G) | tokens (G V)."""
+    i_part, i_g, i_bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_b, i_h = i_bh // heads, i_bh % heads
+    o_g = i_g * BG + tl.arange(0, BG)
+    m_g = o_g < slots
+    p_query = query + i_b * query_b + i_h * query_h
+    p_rows = rows + i_b * rows_b + i_h * rows_h
+    inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
+    # [BG, BD], [BG], [BG, BV]
+    b_slots = load_rows(slot_weight + i_b * weight_b + i_h * weight_h, o_g, D, D, BD, slots)
+    b_bias = load_slot_bias(slot_bias + i_b * bias_b + i_h * bias_h, o_g, slots, HAS_BIAS)
+    b_tokens = load_rows(tokens + i_bh * slots * V, o_g, V, V, BV, slots)
+    if OF_SLICE:
+        b_shift = tl.load(shift + i_bh * slots + o_g, mask=m_g, other=0.0)
+    if OVER_POINTS:
+        b_m = tl.load(normalizer + i_bh * slots + o_g, mask=m_g, other=float("inf"))
+    b_dslots = tl.zeros([BG, BD], tl.float32)
+    b_dbias = tl.zeros([BG], tl.float32)
+    b_dtemperature = tl.zeros([BG], tl.float32)
+    b_dtokens = tl.zeros([BG, BV], tl.float32)
+    for start in range(i_part * BN, points, parts * BN):
+        o_n = start + tl.arange(0, BN)
+        m_n = o_n < points
+        # [BN, BD], [BN, BV]
+        b_query = load_rows(p_query, o_n, query_n, D, BD, points)
+        b_rows = load_rows(p_rows, o_n, rows_n, V, BV, points)
+        b_logits = slot_logits(b_query, b_slots, b_bias, inverse, LOGITS)
+        if OVER_POINTS:
+            b_w = block_weights(b_logits, b_m, b_m, OVER_POINTS)
+            b_centred = b_logits
+        else:
+            b_max = tl.load(normalizer + i_bh * points + o_n, mask=m_n, other=float("inf"))
+            b_sum = tl.load(row_sum + i_bh * points + o_n, mask=m_n, other=1.0)
+            b_w = block_weights(b_logits, b_max, reciprocal(b_sum), OVER_POINTS)
+            # As in `softmax_rows`: a point's gradients sum to zero, so the shift is free.
+            b_centred = b_logits - tl.where(m_n, b_max, 0.0)[:, None]
+        b_w = tl.where(m_n[:, None], b_w, 0.0)
+        b_dw = product(b_rows, tl.trans(b_tokens), VALUES)
+        if OF_SLICE:
+            b_dw += b_shift[None, :]
+        else:
+            b_dtokens += product(tl.trans(b_w), b_rows, VALUES)
+        b_dlogits = b_w * b_dw
+        if not OVER_POINTS:
+            b_correction = tl.load(correction + i_bh * points + o_n, mask=m_n, other=0.0)
+            b_dlogits -= b_w * b_correction[:, None]
+        b_dtemperature += tl.sum(b_dlogits * b_centred, 0)
+        b_draw = b_dlogits * inverse
+        b_dbias += tl.sum(b_draw, 0)
+        b_dslots += product(tl.trans(b_draw), b_query, VALUES)
+    SIZE: tl.constexpr = D + 2 + (0 if OF_SLICE else V)
+    p_part = partial + (i_bh * parts + i_part) * slots * SIZE
+    store_rows(p_part, b_dslots, o_g, D, D, BD, slots)
+    tl.store(p_part + slots * D + o_g, b_dbias, mask=m_g)
+    tl.store(p_part + slots * (D + 1) + o_g, -b_dtemperature * inverse, mask=m_g)
+    if not OF_SLICE:
+        store_rows(p_part + slots * (D + 2), b_dtokens, o_g, V, V, BV, slots)

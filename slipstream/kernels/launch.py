@@ -1,0 +1,371 @@
+"""The host side of the kernels: strides, buffers, grids, and the sums over partial results.
+
+Every sum over points is split into `parts`, each written by one program to its own row of an fp32
+buffer and added up by torch in a fixed order, so that two runs agree to the bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from slipstream.kernels import blocked_backward, blocked_forward, single_tile
+from slipstream.kernels.plan import PRODUCTS, Precision
+from slipstream.kernels.tiles import Tile, pick_tile
+
+TABLE = "h200"
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What every kernel reads, in the layout it reads it in."""
+
+    query: Tensor
+    slot_weight: Tensor
+    slot_bias: Tensor | None
+    temperature: Tensor
+    precision: Precision
+    tiles: Mapping[str, Tile]
+    """Tiles to use instead of the table's, by kernel: for whoever tunes them."""
+
+    @staticmethod
+    def of(
+        query: Tensor,
+        slot_weight: Tensor,
+        slot_bias: Tensor | None,
+        temperature: Tensor,
+        precision: str,
+        tiles: Mapping[str, Tile] | None = None,
+    ) -> Operands:
+        bias = None if slot_bias is None else slot_bias.contiguous()
+        weight = slot_weight.contiguous()
+        return Operands(
+            rows(query), weight, bias, temperature.contiguous(), Precision(precision), tiles or {}
+        )
+
+    @property
+    def batch(self) -> int:
+        return self.query.shape[0]
+
+    @property
+    def points(self) -> int:
+        return self.query.shape[1]
+
+    @property
+    def heads(self) -> int:
+        return self.temperature.shape[0]
+
+    @property
+    def slices(self) -> int:
+        return self.slot_weight.shape[-2]
+
+    @property
+    def width(self) -> int:
+        return self.query.shape[-1]
+
+    def pointers(self) -> tuple[Tensor, ...]:
+        """slot_weight, slot_bias, temperature; without a bias its pointer is never followed."""
+        bias = self.slot_weight if self.slot_bias is None else self.slot_bias
+        return self.slot_weight, bias, self.temperature
+
+    def query_strides(self) -> tuple[int, int, int]:
+        return row_strides(self.query, self.heads)
+
+    def slot_strides(self) -> tuple[int, ...]:
+        bias = (0, 0) if self.slot_bias is None else _leading_strides(self.slot_bias, 1)
+        return (*_leading_strides(self.slot_weight, 2), *bias)
+
+    def products(self) -> dict[str, str | bool]:
+        logits, values = PRODUCTS[self.precision]
+        return {"HAS_BIAS": self.slot_bias is not None, "LOGITS": logits, "VALUES": values}
+
+    def tile(self, kernel: str, value_width: int) -> Tile:
+        if kernel in self.tiles:
+            return self.tiles[kernel]
+        widest = max(self.width, value_width)
+        return pick_tile(TABLE, kernel, str(self.precision), self.slices, widest)
+
+    def parts(self, tile: Tile, programs: int) -> int:
+        """Into how many parts the points go, when `programs` programs work on each part."""
+        wanted = max(1, tile.per_sm * _multiprocessors(self.query.device) // programs)
+        return min(wanted, _ceil(self.points, tile.points))
+
+    def buffer(self, *shape: int) -> Tensor:
+        return torch.empty(shape, dtype=torch.float32, device=self.query.device)
+
+
+def rows(tensor: Tensor) -> Tensor:
+    """The tensor itself where its last axis is contiguous, as the kernels need it."""
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+
+
+def row_strides(tensor: Tensor, heads: int) -> tuple[int, int, int]:
+    """Strides of B, N and H; 0 for the heads where they share the tensor."""
+    b, n, h, _ = tensor.stride()
+    return b, n, h if tensor.shape[2] == heads else 0
+
+
+def run(
+    kernel: Any, grid: tuple[int, ...], tile: Tile, *arguments: object, **constants: object
+) -> None:
+    device = next(a.device for a in arguments if isinstance(a, Tensor))
+    guard = torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+    with guard:
+        kernel[grid](
+            *arguments, **constants, BN=tile.points, num_warps=tile.warps, num_stages=tile.stages
+        )
+
+
+def to_layout(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """Sum a (B, H, ...) gradient down to the parameter's own layout and dtype."""
+    absent = gradient.ndim - parameter.ndim
+    gradient = gradient.sum(tuple(range(absent))) if absent else _own(gradient)
+    return gradient.to(parameter.dtype)
+
+
+def shared_heads(gradient: Tensor, query: Tensor) -> Tensor:
+    """The gradient of a query that the heads share is the sum of theirs."""
+    if gradient.shape == query.shape:
+        return gradient
+    return gradient.sum(2, keepdim=True, dtype=torch.float32).to(query.dtype)
+
+
+def _leading_strides(tensor: Tensor, tail: int) -> tuple[int, int]:
+    """Strides of B and H of a (tail), (H, tail) or (B, H, tail) layout; 0 for an absent axis."""
+    leading = tensor.stride()[: tensor.ndim - tail]
+    return (0, 0, *leading)[-2:]  # type: ignore[return-value]
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """A contiguous copy: outputs of an operator may not share memory."""
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _ceil(total: int, block: int) -> int:
+    return -(-total // block)
+
+
+def _padded(width: int) -> int:
+    """The power of two a width is padded to; a product needs 16 at least."""
+    return max(16, 1 << (width - 1).bit_length())
+
+
+@cache
+def _multiprocessors(device: torch.device) -> int:
+    if device.type != "cuda":
+        return 1
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+"""Of query, values or tokens, slot weight, slot bias (empty without one), temperature."""
+
+
+# --- single-tile -----------------------------------------------------------------------------
+
+
+def slice_single_tile(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
+    values = rows(values)
+    width, slices = values.shape[-1], o.slices
+    tile = o.tile("single-tile/slice_forward", width)
+    parts = o.parts(tile, o.batch * o.heads)
+    partial = o.buffer(o.batch, o.heads, parts, slices * width + slices)
+    run(
+        single_tile.slice_forward, (parts, o.heads, o.batch), tile,
+        o.query, values, *o.pointers(), partial, o.points, o.heads, parts,
+        *o.query_strides(), *row_strides(values, o.heads), *o.slot_strides(),
+        **o.products(), G=slices, D=o.width, V=width,
+    )  # fmt: skip
+    numerator, mass = partial.sum(2).split((slices * width, slices), -1)
+    return _own(numerator.unflatten(-1, (slices, width))), _own(mass)
+
+
+def deslice_single_tile(o: Operands, tokens: Tensor) -> Tensor:
+    tokens = tokens.contiguous()
+    width = tokens.shape[-1]
+    tile = o.tile("single-tile/deslice_forward", width)
+    parts = o.parts(tile, o.batch * o.heads)
+    out = o.query.new_empty(o.batch, o.points, o.heads, width)
+    run(
+        single_tile.deslice_forward, (parts, o.heads, o.batch), tile,
+        o.query, tokens, *o.pointers(), out, o.points, o.heads, parts,
+        *o.query_strides(), *o.slot_strides(),
+        **o.products(), G=o.slices, D=o.width, V=width,
+    )  # fmt: skip
+    return out
+
+
+def backward_single_tile(
+    o: Operands, values: Tensor, tokens: Tensor, mass_gradient: Tensor | None
+) -> Gradients:
+    """Of slice where there is a gradient of the mass, of deslice where there is none."""
+    values, tokens = rows(values), tokens.contiguous()
+    width, slices, of_slice = values.shape[-1], o.slices, mass_gradient is not None
+    tile = o.tile("single-tile/backward", width)
+    parts = o.parts(tile, o.batch * o.heads)
+    sizes = [slices * o.width, slices, 1] + ([] if of_slice else [slices * width])
+    partial = o.buffer(o.batch, o.heads, parts, sum(sizes))
+    query_gradient = o.query.new_empty(o.batch, o.points, o.heads, o.width)
+    values_gradient = torch.empty_like(query_gradient) if of_slice else query_gradient
+    run(
+        single_tile.backward, (parts, o.heads, o.batch), tile,
+        o.query, values, tokens, tokens if mass_gradient is None else mass_gradient.contiguous(),
+        *o.pointers(), query_gradient, values_gradient, partial, o.points, o.heads, parts,
+        *o.query_strides(), *row_strides(values, o.heads), *o.slot_strides(),
+        **o.products(), OF_SLICE=of_slice, G=slices, D=o.width, V=width,
+    )  # fmt: skip
+    weight, bias, temperature, *rest = partial.sum(2).split(sizes, -1)
+    other = values_gradient if of_slice else _own(rest[0].unflatten(-1, (slices, width)))
+    return _gradients(o, query_gradient, other, weight, bias, temperature)
+
+
+# --- blocked ---------------------------------------------------------------------------------
+
+
+def statistics(o: Operands) -> Tensor:
+    """(2, B, H, N): the largest logit of every point and head, and the sum of exponentials."""
+    tile = o.tile("blocked/statistics", o.width)
+    out = o.buffer(2, o.batch, o.heads, o.points)
+    constants = {k: v for k, v in o.products().items() if k != "VALUES"}
+    run(
+        blocked_forward.statistics, (_ceil(o.points, tile.points), o.heads, o.batch), tile,
+        o.query, *o.pointers(), out[0], out[1], o.points, o.heads, o.slices,
+        *o.query_strides(), *o.slot_strides(),
+        **constants, D=o.width, BD=_padded(o.width), BG=_slots(o, tile),
+    )  # fmt: skip
+    return out
+
+
+def slice_blocked(o: Operands, values: Tensor, stats: Tensor) -> tuple[Tensor, Tensor]:
+    values = rows(values)
+    width, slices = values.shape[-1], o.slices
+    partial = _slot_owned_sums(
+        o, values, blocked_forward.slice_forward, "slice_forward", (stats[0], stats[1]), width + 1
+    )
+    numerator, mass = partial.sum(2).split((slices * width, slices), -1)
+    return _own(numerator.unflatten(-1, (slices, width))), _own(mass)
+
+
+def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
+    """The numerator, normalised over all points, and the log normaliser (B, H, G)."""
+    values = rows(values)
+    width, slices = values.shape[-1], o.slices
+    kernel = blocked_forward.slice_forward_over_points
+    partial = _slot_owned_sums(o, values, kernel, "slice_forward_over_points", (), width + 2)
+    sums, largest, total = partial.split((slices * width, slices, slices), -1)
+    overall = largest.amax(2)
+    scale = (largest - overall[:, :, None]).exp()
+    normalizer = (total * scale).sum(2)
+    numerator = (sums.unflatten(-1, (slices, width)) * scale[..., None]).sum(2)
+    return numerator / normalizer[..., None], overall + normalizer.log()
+
+
+def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The output, and the statistics: those given, or those found on the way."""
+    tokens = tokens.contiguous()
+    width = tokens.shape[-1]
+    tile = o.tile("blocked/deslice_forward", width)
+    out = o.query.new_empty(o.batch, o.points, o.heads, width)
+    found = o.buffer(2, o.batch, o.heads, o.points) if stats is None else stats
+    run(
+        blocked_forward.deslice_forward, (_ceil(o.points, tile.points), o.heads, o.batch), tile,
+        o.query, tokens, *o.pointers(), out, found[0], found[1], o.points, o.heads, o.slices,
+        *o.query_strides(), *o.slot_strides(), HAS_STATISTICS=stats is not None,
+        **o.products(), D=o.width, BD=_padded(o.width), V=width, BV=_padded(width),
+        BG=_slots(o, tile),
+    )  # fmt: skip
+    return out, found
+
+
+def backward_blocked(
+    o: Operands,
+    values: Tensor,
+    tokens: Tensor,
+    shift: Tensor | None,
+    normalizer: tuple[Tensor, Tensor] | Tensor,
+) -> Gradients:
+    """Of slice where there is a `shift`, of deslice where there is none.
+
+    `normalizer` is (m, l) for weights over the slots, the log normaliser of every slot for weights
+    over the points.
+    """
+    values, tokens = rows(values), tokens.contiguous()
+    width, of_slice = values.shape[-1], shift is not None
+    over_points = isinstance(normalizer, Tensor)
+    m, row_sum = (normalizer, normalizer) if isinstance(normalizer, Tensor) else normalizer
+    shift = tokens if shift is None else shift.contiguous()
+    correction = m if over_points else o.buffer(o.batch, o.heads, o.points)
+    query_gradient = o.query.new_empty(o.batch, o.points, o.heads, o.width)
+    values_gradient = values.new_empty(values.shape) if of_slice else query_gradient
+    reads = (o.query, values, tokens, shift, *o.pointers(), m, row_sum, correction)
+    strides = (*o.query_strides(), *row_strides(values, o.heads), *o.slot_strides())
+    constants = {
+        **o.products(), "OF_SLICE": of_slice, "OVER_POINTS": over_points,
+        "D": o.width, "BD": _padded(o.width), "V": width, "BV": _padded(width),
+    }  # fmt: skip
+    tile = o.tile("blocked/backward_points", width)
+    run(
+        blocked_backward.backward_points, (_ceil(o.points, tile.points), o.heads, o.batch), tile,
+        *reads, query_gradient, values_gradient, o.points, o.heads, o.slices, *strides,
+        **constants, BG=_slots(o, tile),
+    )  # fmt: skip
+    tile = o.tile("blocked/backward_slots", width)
+    blocks = _ceil(o.slices, _slots(o, tile))
+    parts = o.parts(tile, o.batch * o.heads * blocks)
+    sizes = [o.slices * o.width, o.slices, o.slices] + ([] if of_slice else [o.slices * width])
+    partial = o.buffer(o.batch, o.heads, parts, sum(sizes))
+    run(
+        blocked_backward.backward_slots, (parts, blocks, o.batch * o.heads), tile,
+        *reads, partial, o.points, o.heads, o.slices, parts, *strides,
+        **constants, BG=_slots(o, tile),
+    )  # fmt: skip
+    weight, bias, temperature, *rest = partial.sum(2).split(sizes, -1)
+    other = values_gradient if of_slice else _own(rest[0].unflatten(-1, (o.slices, width)))
+    return _gradients(o, query_gradient, other, weight, bias, temperature)
+
+
+def _slots(o: Operands, tile: Tile) -> int:
+    """BG: the tile's, or fewer where there are fewer slots."""
+    return min(tile.slots, _padded(o.slices))
+
+
+def _slot_owned_sums(
+    o: Operands,
+    values: Tensor,
+    kernel: Callable[..., Any],
+    name: str,
+    stats: tuple[Tensor, ...],
+    columns: int,
+) -> Tensor:
+    width = values.shape[-1]
+    tile = o.tile(f"blocked/{name}", width)
+    blocks = _ceil(o.slices, _slots(o, tile))
+    parts = o.parts(tile, o.batch * o.heads * blocks)
+    partial = o.buffer(o.batch, o.heads, parts, o.slices * columns)
+    run(
+        kernel, (parts, blocks, o.batch * o.heads), tile,
+        o.query, values, *o.pointers(), *stats, partial, o.points, o.heads, o.slices, parts,
+        *o.query_strides(), *row_strides(values, o.heads), *o.slot_strides(),
+        **o.products(), D=o.width, BD=_padded(o.width), V=width, BV=_padded(width),
+        BG=_slots(o, tile),
+    )  # fmt: skip
+    return partial
+
+
+def _gradients(
+    o: Operands, query: Tensor, other: Tensor, weight: Tensor, bias: Tensor, temperature: Tensor
+) -> Gradients:
+    weight = weight.unflatten(-1, (o.slices, o.width))
+    return (
+        shared_heads(query, o.query),
+        other,
+        to_layout(weight, o.slot_weight),
+        bias.new_empty(0) if o.slot_bias is None else to_layout(bias, o.slot_bias),
+        temperature.sum((0, -1)).to(o.temperature.dtype),
+    )

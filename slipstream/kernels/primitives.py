@@ -1,0 +1,85 @@
+"""Small device functions that both kernel families are made of.
+
+Names in kernels: `i_` index, `o_` offsets, `p_` pointer, `b_` block in registers, `m_` mask. Shapes
+stand above loads.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
+"""The interpreter multiplies in fp32 whatever is asked, and reads the bits of bf16 as integers."""
+
+
+@triton.jit
+def product(b_x, b_y, HOW: tl.constexpr):
+    """b_x @ b_y, summed in fp32. HOW: bf16x6, tf32, tf32x3, or bf16 to round both operands."""
+    if INTERPRETED:
+        b_out = tl.dot(b_x.to(tl.float32), b_y.to(tl.float32), input_precision="ieee")
+    elif HOW == "bf16":
+        b_out = tl.dot(b_x.to(tl.bfloat16), b_y.to(tl.bfloat16))
+    else:
+        b_out = tl.dot(b_x.to(tl.float32), b_y.to(tl.float32), input_precision=HOW)
+    return b_out
+
+
+@triton.jit
+def reciprocal(b_x):
+    """Correctly rounded: an approximate one makes the temperature's gradient ten times worse."""
+    return tl.div_rn(tl.full(b_x.shape, 1.0, tl.float32), b_x)
+
+
+@triton.jit
+def load_rows(p_base, o_rows, stride, COLUMNS: tl.constexpr, WIDTH: tl.constexpr, rows):
+    """Rows `o_rows` of a matrix whose columns are contiguous: [len(o_rows), WIDTH], 0 outside.
+
+    WIDTH is COLUMNS or the power of two above it.
+    """
+    o_columns = tl.arange(0, WIDTH)
+    p_block = p_base + o_rows.to(tl.int64)[:, None] * stride + o_columns[None, :]
+    m_block = (o_rows < rows)[:, None]
+    if WIDTH != COLUMNS:
+        m_block = m_block & (o_columns < COLUMNS)[None, :]
+    return tl.load(p_block, mask=m_block, other=0.0)
+
+
+@triton.jit
+def store_rows(p_base, b_block, o_rows, stride, COLUMNS: tl.constexpr, WIDTH: tl.constexpr, rows):
+    """The counterpart of `load_rows`; casts to the pointer's type."""
+    o_columns = tl.arange(0, WIDTH)
+    p_block = p_base + o_rows.to(tl.int64)[:, None] * stride + o_columns[None, :]
+    m_block = (o_rows < rows)[:, None]
+    if WIDTH != COLUMNS:
+        m_block = m_block & (o_columns < COLUMNS)[None, :]
+    tl.store(p_block, b_block.to(p_base.dtype.element_ty), mask=m_block)
+
+
+@triton.jit
+def load_slot_bias(p_bias, o_slots, slots, HAS_BIAS: tl.constexpr):
+    """[len(o_slots)] in fp32; zeros where there is no bias."""
+    if HAS_BIAS:
+        b_bias = tl.load(p_bias + o_slots, mask=o_slots < slots, other=0.0).to(tl.float32)
+    else:
+        b_bias = tl.zeros(o_slots.shape, tl.float32)
+    return b_bias
+
+
+@triton.jit
+def slot_logits(b_query, b_slots, b_bias, inverse_temperature, HOW: tl.constexpr):
+    """[BN, D] x [BG, D] -> [BN, BG], divided by the temperature."""
+    b_raw = product(b_query, tl.trans(b_slots), HOW)
+    return (b_raw + b_bias[None, :]) * inverse_temperature
+
+
+@triton.jit
+def softmax_rows(b_logits):
+    """Softmax over the columns of a block that holds them all, and the logits less their largest.
+
+    The temperature's gradient is summed against the latter: a row's logit gradients sum to zero, so
+    the shift changes nothing but the rounding error, which it makes several times smaller.
+    """
+    b_centred = b_logits - tl.max(b_logits, 1)[:, None]
+    b_exp = tl.exp(b_centred)
+    return b_exp * reciprocal(tl.sum(b_exp, 1))[:, None], b_centred

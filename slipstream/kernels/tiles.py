@@ -1,0 +1,54 @@
+"""Tile tables: how many points and slots a program takes, with how many warps. Data, not code.
+
+A table is a TOML file of `tuned/`. Rows are tried in order; the first whose kernel and precision
+fit and whose bounds hold the problem is taken.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+TABLES = Path(__file__).parent / "tuned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tile:
+    """One row of a table."""
+
+    kernel: str
+    """Family and kernel, as in "single-tile/backward"."""
+    precisions: tuple[str, ...]
+    slices: int
+    """Largest G the row is for."""
+    width: int
+    """Largest D and V the row is for."""
+    points: int
+    """BN, points per tile."""
+    slots: int = 0
+    """BG, slots per tile; 0 in the single-tile family, where it is G."""
+    warps: int = 4
+    stages: int = 2
+    per_sm: int = 4
+    """Programs per multiprocessor that kernels with partial sums are split into."""
+    spills: int = 0
+    """Bytes a thread may spill, where the sweep found that faster all the same."""
+
+
+@cache
+def read_table(name: str) -> tuple[Tile, ...]:
+    content = tomllib.loads((TABLES / f"{name}.toml").read_text())
+    return tuple(Tile(**{**row, "precisions": tuple(row["precisions"])}) for row in content["tile"])
+
+
+@cache
+def pick_tile(table: str, kernel: str, precision: str, slices: int, width: int) -> Tile:
+    for tile in read_table(table):
+        fits = slices <= tile.slices and width <= tile.width
+        if tile.kernel == kernel and precision in tile.precisions and fits:
+            return tile
+    raise ValueError(
+        f"table {table!r} has no tile for {kernel} in {precision}, G = {slices}, width {width}"
+    )

@@ -1,0 +1,102 @@
+"""Compiles every tile of a table for sm_90 without a GPU; prints each one's resources as JSON.
+
+Run as a process of its own, without Triton's interpreter: python -m tests.kernels.sm90 TABLE
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import get_ptxas
+from triton.compiler import ASTSource
+
+from slipstream.kernels import blocked_backward, blocked_forward, single_tile
+from slipstream.kernels.plan import ALLOWED, PRODUCTS, Precision
+from slipstream.kernels.tiles import Tile, pick_tile, read_table
+
+MODULES = {"single-tile": [single_tile], "blocked": [blocked_forward, blocked_backward]}
+FLAGS = {
+    "backward": [{"OF_SLICE": True}, {"OF_SLICE": False}],
+    "deslice_forward": [{"HAS_STATISTICS": True}, {"HAS_STATISTICS": False}],
+    "backward_points": [{"OF_SLICE": s, "OVER_POINTS": p} for s, p in ((1, 0), (0, 0), (1, 1))],
+    "backward_slots": [{"OF_SLICE": s, "OVER_POINTS": p} for s, p in ((1, 0), (0, 0), (1, 1))],
+}
+ACTIVATIONS = {"query", "values", "rows", "out", "query_gradient", "rows_gradient"}
+COUNTS = {"points", "heads", "parts", "slots"}
+
+
+def problems(table: str) -> Iterator[tuple[Tile, str, int, int]]:
+    """The largest problem of every row and precision: tile, precision, slots, width."""
+    for tile in read_table(table):
+        for precision in tile.precisions:
+            slices = min(tile.slices, 1024)
+            if pick_tile(table, tile.kernel, precision, slices, tile.width) is tile:
+                yield tile, precision, slices, tile.width
+
+
+def compile_tile(tile: Tile, precision: str, slices: int, width: int, flags: dict[str, Any]) -> Any:
+    family, name = tile.kernel.split("/")
+    function = next(getattr(m, name) for m in MODULES[family] if hasattr(m, name))
+    logits, values = PRODUCTS[Precision(precision)]
+    bf16 = precision in ALLOWED["bfloat16"] and precision not in ALLOWED["float32"]
+    activation = "*bf16" if bf16 else "*fp32"
+    constants = {
+        "G": slices, "D": width, "BD": width, "V": width, "BV": width, "BN": tile.points,
+        "BG": tile.slots, "HAS_BIAS": True, "LOGITS": logits, "VALUES": values, **flags,
+    }  # fmt: skip
+    signature, constexprs, attributes = {}, {}, {}
+    for index, parameter in enumerate(function.params):
+        if parameter.is_constexpr:
+            signature[parameter.name] = "constexpr"
+            constexprs[parameter.name] = constants[parameter.name]
+            continue
+        is_count = parameter.name in COUNTS
+        is_stride = re.fullmatch(r"\w+_[bnh]", parameter.name) is not None
+        if is_count or is_stride:
+            signature[parameter.name] = "i32"
+        else:
+            signature[parameter.name] = activation if parameter.name in ACTIVATIONS else "*fp32"
+        if not is_count:
+            attributes[(index,)] = [["tt.divisibility", 16]]
+    source = ASTSource(function, signature, constexprs, attributes)
+    options = {"num_warps": tile.warps, "num_stages": tile.stages}
+    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+
+
+def resources(compiled: Any) -> dict[str, int]:
+    with tempfile.TemporaryDirectory() as folder:
+        ptx = Path(folder) / "kernel.ptx"
+        ptx.write_text(compiled.asm["ptx"])
+        command = [get_ptxas(90).path, "-v", "--gpu-name=sm_90a", str(ptx), "-o", f"{folder}/o"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    spills = re.search(r"(\d+) bytes spill stores", said)
+    registers = re.search(r"Used (\d+) registers", said)
+    assert spills and registers, said
+    return {
+        "registers": int(registers[1]),
+        "spills": int(spills[1]),
+        "shared": compiled.metadata.shared,
+    }
+
+
+def main(table: str) -> None:
+    for tile, precision, slices, width in problems(table):
+        name = tile.kernel.split("/")[1]
+        every = FLAGS.get(name, [{}]) if tile.kernel != "single-tile/deslice_forward" else [{}]
+        for flags in every:
+            found = resources(compile_tile(tile, precision, slices, width, flags))
+            row = {"kernel": tile.kernel, "precision": precision, "slices": slices, "width": width}
+            print(json.dumps({**row, **flags, "allowed_spills": tile.spills, **found}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,222 @@
+"""Both kernel families against the reference, on a GPU or through Triton's interpreter.
+
+Memory that a kernel should write and does not is NaN here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from torch.utils.checkpoint import checkpoint
+
+from slipstream import VARIANTS, Membership, Size, Transolver, deslice_tokens, slice_points
+from slipstream.kernels import ops
+from slipstream.kernels.api import with_statistics
+
+from .parity import DEVICE, Case, check_parity, outputs_and_gradients
+
+
+@pytest.fixture(autouse=True, scope="module")
+def unwritten_memory_is_nan() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+SINGLE = Case(slices=16, width=32, values=32)
+BLOCKED = Case(slices=20, width=8, values=12)
+OVER_POINTS = replace(BLOCKED, over="points")
+FAMILIES = {"single-tile": SINGLE, "blocked": BLOCKED, "over-points": OVER_POINTS}
+of_each_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES.keys())
+
+
+@of_each_family
+@pytest.mark.parametrize("weight", ["shared", "per-head", "per-sample"])
+@pytest.mark.parametrize("bias", ["none", "shared", "per-head", "per-sample"])
+@pytest.mark.parametrize("shared_query", [False, True])
+def test_every_layout(case: Case, weight: str, bias: str, shared_query: bool) -> None:
+    check_parity(replace(case, batch=2, weight=weight, bias=bias, shared_query=shared_query))
+
+
+@pytest.mark.parametrize("slices", [16, 32, 64, 128])
+@pytest.mark.parametrize("width", [16, 64])
+def test_single_tile_shapes(slices: int, width: int) -> None:
+    check_parity(Case(slices=slices, width=width, values=width, points=70))
+
+
+@pytest.mark.parametrize("over", ["slots", "points"])
+@pytest.mark.parametrize(
+    ("slices", "width", "values"),
+    [
+        (1, 1, 1),
+        (8, 16, 16),
+        (48, 32, 32),
+        (100, 56, 56),
+        (256, 32, 32),
+        (32, 256, 256),
+        (32, 32, 5),
+    ],
+)
+def test_blocked_shapes(slices: int, width: int, values: int, over: str) -> None:
+    check_parity(
+        Case(slices=slices, width=width, values=values, points=33, heads=1, over=over)  # type: ignore[arg-type]
+    )
+
+
+@of_each_family
+@pytest.mark.parametrize("points", [1, 2, 31, 129])
+def test_odd_numbers_of_points(case: Case, points: int) -> None:
+    check_parity(replace(case, points=points))
+
+
+@given(
+    case=st.builds(
+        Case,
+        batch=st.integers(1, 2),
+        points=st.integers(1, 70),
+        heads=st.integers(1, 3),
+        slices=st.integers(1, 70),
+        width=st.integers(1, 40),
+        values=st.integers(1, 40),
+        weight=st.sampled_from(["shared", "per-head", "per-sample"]),
+        bias=st.sampled_from(["none", "shared", "per-head", "per-sample"]),
+        shared_query=st.booleans(),
+        over=st.sampled_from(["slots", "points"]),
+    )
+)
+@settings(deadline=None, max_examples=25, derandomize=True, phases=[Phase.generate])
+def test_drawn_shapes(case: Case) -> None:
+    check_parity(case, factor=2.0)
+
+
+@of_each_family
+def test_two_runs_agree_to_the_bit(case: Case) -> None:
+    case = replace(case, points=200, batch=2)
+    first, second = (outputs_and_gradients(case, torch.float32, "fused") for _ in range(2))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@of_each_family
+def test_strided_inputs_need_no_copies(case: Case) -> None:
+    """Query and values as halves of one projection; values whose last axis is not contiguous."""
+    tensors = {name: t.float().to(DEVICE) for name, t in case.tensors().items()}
+    slots = (tensors["slot_weight"], tensors["slot_bias"], tensors["temperature"], case.over)
+    packed = torch.cat((tensors["query"], tensors["values"]), -1)
+    query, values = packed.split((case.width, case.values), -1)
+    plain = slice_points(Membership(tensors["query"], *slots), tensors["values"], impl="fused")
+    strided = slice_points(Membership(query, *slots), values, impl="fused")
+    assert torch.equal(plain.numerator, strided.numerator)
+    turned = tensors["values"].transpose(1, 3).contiguous().transpose(1, 3)
+    assert turned.stride(-1) != 1
+    again = slice_points(Membership(query, *slots), turned, impl="fused")
+    assert torch.equal(plain.numerator, again.numerator)
+
+
+def test_statistics_change_no_result() -> None:
+    tensors = {name: t.float().to(DEVICE) for name, t in BLOCKED.tensors().items()}
+    m = Membership(
+        tensors["query"], tensors["slot_weight"], tensors["slot_bias"], tensors["temperature"]
+    )
+    known = with_statistics(m, impl="fused")
+    assert known.statistics is not None
+    assert with_statistics(known, impl="fused").statistics is known.statistics
+    torch.testing.assert_close(
+        deslice_tokens(known, tensors["tokens"], impl="fused"),
+        deslice_tokens(m, tensors["tokens"], impl="fused"),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+    assert with_statistics(m, impl="reference").statistics is None
+
+
+@of_each_family
+def test_large_logits_stay_finite(case: Case) -> None:
+    tensors = {name: t.float().to(DEVICE) for name, t in case.tensors().items()}
+    query = (tensors["query"] * 1e4).requires_grad_()
+    m = Membership(query, tensors["slot_weight"], None, tensors["temperature"], case.over)
+    sums = slice_points(m, tensors["values"], impl="fused")
+    sums.numerator.sum().backward()
+    assert sums.numerator.isfinite().all()
+    assert query.grad is not None and query.grad.isfinite().all()
+
+
+@of_each_family
+def test_operators_pass_opcheck(case: Case) -> None:
+    case = replace(case, points=9)
+    tensors = {name: t.float().to(DEVICE).requires_grad_() for name, t in case.tensors().items()}
+    slots = (tensors["slot_weight"], tensors["slot_bias"], tensors["temperature"])
+    family = "single-tile" if case.slices == SINGLE.slices else "blocked"
+    stats = None
+    if family == "blocked" and case.over == "slots":
+        with torch.no_grad():
+            stats = ops.statistics(tensors["query"], *slots, "ieee")
+    arguments = (tensors["query"], tensors["values"], *slots, stats, "ieee", family, case.over)
+    torch.library.opcheck(ops.slice_op, arguments)
+    if case.over == "slots":
+        arguments = (tensors["query"], tensors["tokens"], *slots, stats, "ieee", family)
+        torch.library.opcheck(ops.deslice_op, arguments)
+
+
+COUPLED = [name for name, variant in VARIANTS.items() if variant.stream != "pointwise"]
+
+
+def models(variant: str) -> tuple[Transolver, Transolver]:
+    size = Size(layers=2, width=32, heads=2, slices=16)
+    fused = Transolver(3, 2, 4, variant=variant, size=size, impl="fused").to(DEVICE)
+    plain = Transolver(3, 2, 4, variant=variant, size=size, impl="reference").to(DEVICE)
+    return fused, plain
+
+
+def cloud() -> tuple[torch.Tensor, torch.Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    return (
+        torch.rand(2, 21, 3, generator=draw).to(DEVICE),
+        torch.rand(2, 21, 2, generator=draw).to(DEVICE),
+    )
+
+
+@pytest.mark.parametrize("variant", COUPLED)
+def test_every_variant_runs_through_the_kernels(variant: str) -> None:
+    fused, plain = models(variant)
+    assert "reference" not in fused.kernels
+    gradients = []
+    for model in (fused, plain):
+        output = model(*cloud())
+        output.square().sum().backward()
+        gradients.append([output.detach(), *(p.grad for p in model.parameters())])
+    for ours, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=2e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("variant", ["baseline", "frozen-slice", "untied-ln", "slice-once"])
+def test_checkpointing_and_no_grad_change_nothing(variant: str) -> None:
+    fused, _ = models(variant)
+    output = fused(*cloud())
+    output.sum().backward()
+    plain = [p.grad.clone() for p in fused.parameters() if p.grad is not None]
+    fused.zero_grad()
+    checkpoint(fused, *cloud(), use_reentrant=False).sum().backward()
+    again = [p.grad for p in fused.parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(plain, again, strict=True))  # type: ignore[arg-type]
+    with torch.no_grad():
+        assert torch.equal(fused(*cloud()), output)
+
+
+def test_a_training_trajectory_stays_with_the_reference() -> None:
+    losses = []
+    for model in models("baseline"):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        seen = []
+        for _ in range(8 if DEVICE == "cpu" else 60):
+            loss = (model(*cloud()) - 1).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            seen.append(loss.item())
+        losses.append(seen)
+    assert losses[0] == pytest.approx(losses[1], rel=2e-6)
