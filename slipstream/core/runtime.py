@@ -6,7 +6,9 @@ import hashlib
 import importlib.util
 import os
 import platform
+import subprocess
 from importlib import metadata
+from pathlib import Path
 
 import torch
 
@@ -54,6 +56,19 @@ def package_version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def commit() -> str | None:
+    """The commit of the source tree the package runs from, with + where files differ from it."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    git = ["git", "-C", str(root)]
+    done = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    if done.returncode:
+        return None
+    changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True)
+    return done.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
 def versions() -> dict[str, str]:

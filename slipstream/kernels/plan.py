@@ -14,6 +14,8 @@ Family = Literal["reference", "single-tile", "blocked"]
 WIDEST = 256
 """Largest head or value width of the blocked family."""
 _SINGLE_TILE = (16, 32, 64, 128)
+_LARGEST_AREA, _LARGEST_SPLIT_AREA = 128 * 128, 64 * 64
+"""Largest G x D of a single tile; operands split into several numbers need more shared memory."""
 
 
 class Precision(StrEnum):
@@ -55,6 +57,8 @@ ALLOWED: dict[str, tuple[Precision, ...]] = {
 """Which precisions an input dtype may be multiplied in (the paper's table; fp16 is ours)."""
 
 _DEFAULT = {"bfloat16": Precision.BF16}
+# Looked up, not constructed: torch.compile breaks its graph at the call of an enumeration.
+_BY_NAME: dict[str, Precision] = {precision.value: precision for precision in Precision}
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def make_plan(
         return Plan("reference", reason="asked for")
     reason = _why_not_fused(problem, asked=impl == "fused")
     if reason is None:
-        return Plan(_family(problem), chosen)
+        return Plan(_family(problem, chosen), chosen)
     if impl == "fused":
         raise ValueError(f'impl must be "auto" or "reference" here, got "fused": {reason}')
     return Plan("reference", reason=reason)
@@ -112,8 +116,9 @@ def make_plan(
 def _precision(dtype: str, precision: Precision | str | None) -> Precision:
     if precision is None:
         return _DEFAULT.get(dtype, Precision.IEEE)
-    check_choice("precision", str(precision), [str(p) for p in Precision])
-    chosen = Precision(precision)
+    if precision not in _BY_NAME:
+        check_choice("precision", precision, _BY_NAME)
+    chosen = _BY_NAME[precision]
     allowed = ALLOWED.get(dtype, tuple(Precision))
     if chosen not in allowed:
         raise ValueError(
@@ -139,9 +144,11 @@ def _why_not_fused(problem: Problem, *, asked: bool) -> str | None:
     return None
 
 
-def _family(problem: Problem) -> Family:
+def _family(problem: Problem, precision: Precision) -> Family:
+    area = problem.slices * problem.head_width
     fits = (
         problem.over == "slots"
+        and area <= (_LARGEST_AREA if precision is Precision.BF16 else _LARGEST_SPLIT_AREA)
         and problem.slices in _SINGLE_TILE
         and problem.head_width in _SINGLE_TILE
         and problem.value_width == problem.head_width

@@ -77,7 +77,7 @@ class Transolver(nn.Module):
         self.variant, self.size = variant_named(variant), size
         check_choice("impl", impl, get_args(Impl))
         if precision is not None:
-            check_choice("precision", str(precision), [str(p) for p in Precision])
+            check_choice("precision", precision, [p.value for p in Precision])
         self.how: How = {"impl": impl, "precision": precision}
 
         self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)

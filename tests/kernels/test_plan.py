@@ -19,7 +19,11 @@ def plan(**changes: object) -> str:
         ({}, "single-tile, bf16 dots"),
         ({"dtype": "float32"}, "single-tile, ieee dots"),
         ({"dtype": "float16"}, "single-tile, ieee dots"),
-        ({"slices": 16, "head_width": 128, "value_width": 128}, "single-tile, bf16 dots"),
+        ({"slices": 128, "head_width": 128, "value_width": 128}, "single-tile, bf16 dots"),
+        (
+            {"slices": 128, "head_width": 128, "value_width": 128, "dtype": "float32"},
+            "blocked, ieee dots",
+        ),
         ({"slices": 256}, "blocked, bf16 dots"),
         ({"slices": 8}, "blocked, bf16 dots"),
         ({"slices": 48}, "blocked, bf16 dots"),
