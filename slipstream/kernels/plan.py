@@ -59,6 +59,7 @@ ALLOWED: dict[str, tuple[Precision, ...]] = {
 _DEFAULT = {"bfloat16": Precision.BF16}
 # Looked up, not constructed: torch.compile breaks its graph at the call of an enumeration.
 _BY_NAME: dict[str, Precision] = {precision.value: precision for precision in Precision}
+_ALL = tuple(Precision)
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _precision(dtype: str, precision: Precision | str | None) -> Precision:
     if precision not in _BY_NAME:
         check_choice("precision", precision, _BY_NAME)
     chosen = _BY_NAME[precision]
-    allowed = ALLOWED.get(dtype, tuple(Precision))
+    allowed = ALLOWED.get(dtype, _ALL)
     if chosen not in allowed:
         raise ValueError(
             f"precision must be one of {', '.join(allowed)} for {dtype} inputs, got {str(chosen)!r}"
