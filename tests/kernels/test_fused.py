@@ -145,6 +145,24 @@ def test_large_logits_stay_finite(case: Case) -> None:
     assert query.grad is not None and query.grad.isfinite().all()
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of lanes that are masked later
+@of_each_family
+def test_logits_far_below_zero(case: Case) -> None:
+    """Slots beyond the last have logit 0, real ones lie near -200: those must still not count."""
+    tensors = {name: t.float().to(DEVICE) for name, t in case.tensors().items()}
+    bias = tensors["slot_bias"] - 100
+    found = []
+    for impl in ("fused", "reference"):
+        query = tensors["query"].clone().requires_grad_()
+        slots = (tensors["slot_weight"], bias, tensors["temperature"], case.over)
+        m = Membership(query, *slots)
+        sums = slice_points(m, tensors["values"], impl=impl)  # type: ignore[arg-type]
+        sums.numerator.square().sum().backward()
+        assert query.grad is not None
+        found.append((sums.numerator.detach(), query.grad))
+    torch.testing.assert_close(found[0], found[1], rtol=2e-3, atol=1e-3)
+
+
 @of_each_family
 def test_operators_pass_opcheck(case: Case) -> None:
     case = replace(case, points=9)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from slipstream.kernels.plan import ALLOWED, Precision, Problem, make_plan
+from slipstream.kernels.tiles import TABLES, pick_tile, read_table
+
+KERNELS = {
+    "single-tile": ("slice_forward", "deslice_forward", "backward"),
+    "blocked": (
+        "statistics",
+        "slice_forward",
+        "slice_forward_over_points",
+        "deslice_forward",
+        "backward_points",
+        "backward_slots",
+    ),
+}
+EVERY_KERNEL = [f"{family}/{name}" for family, names in KERNELS.items() for name in names]
+SHARED_MEMORY = 227 * 1024
+
+
+def tables() -> list[str]:
+    return sorted(path.stem for path in TABLES.glob("*.toml"))
+
+
+@pytest.mark.parametrize("table", tables())
+@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("slices", [1, 16, 32, 48, 64, 100, 128, 256, 1024, 10**6])
+@pytest.mark.parametrize("width", [1, 16, 32, 56, 64, 128, 256])
+def test_every_problem_has_its_tiles(
+    table: str, precision: Precision, slices: int, width: int
+) -> None:
+    dtype = next(name for name, allowed in ALLOWED.items() if precision in allowed)
+    problem = Problem("cuda", dtype, slices, width, width)
+    family = make_plan(problem, precision=precision).family
+    for name in KERNELS[family]:
+        tile = pick_tile(table, f"{family}/{name}", precision, slices, width)
+        assert (tile.slots == 0) == (family == "single-tile")
+
+
+def test_no_tile_is_an_error_that_names_the_problem() -> None:
+    with pytest.raises(
+        ValueError, match="no tile for blocked/statistics in bf16, G = 8, width 300"
+    ):
+        pick_tile("h200", "blocked/statistics", "bf16", 8, 300)
+
+
+def test_every_row_is_for_a_kernel_there_is() -> None:
+    for table in tables():
+        assert {tile.kernel for tile in read_table(table)} == set(EVERY_KERNEL)
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL)
+@pytest.mark.parametrize("table", tables())
+def test_every_tile_compiles_for_hopper(table: str, kernel: str) -> None:
+    """For sm_90, without a GPU: within a block's shared memory, spilling no more than it says."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kernels.sm90", table, kernel],
+        capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows
+    for row in rows:
+        assert row["shared"] <= SHARED_MEMORY, row
+        assert row["spills"] <= row["allowed_spills"], row
