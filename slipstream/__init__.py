@@ -3,12 +3,14 @@
 from slipstream.core.version import VERSION as __version__
 from slipstream.kernels.api import deslice_tokens, slice_points
 from slipstream.kernels.membership import Membership, TokenSums
+from slipstream.kernels.plan import Precision
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import VARIANTS, Size
 
 __all__ = [
     "VARIANTS",
     "Membership",
+    "Precision",
     "Size",
     "TokenSums",
     "Transolver",

@@ -16,6 +16,7 @@ SOURCES = sorted((ROOT / "slipstream").rglob("*.py"))
 def test_public_names() -> None:
     assert sorted(slipstream.__all__) == [
         "Membership",
+        "Precision",
         "Size",
         "TokenSums",
         "Transolver",

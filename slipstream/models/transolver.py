@@ -43,18 +43,17 @@ class Block(nn.Module):
         if self.coupling is not None:
             update, membership = self.coupling(self.coupling_norm(x), previous)
             x = x + update
-        # Handed on only where it is used: it holds a query, as large as the stream itself.
-        handed_on = membership if self.hands_on else None
-        del membership
-        return x + self.mlp(self.mlp_norm(x)), handed_on
+        if not self.hands_on:
+            membership = None  # it holds a query, as large as the stream itself
+        return x + self.mlp(self.mlp_norm(x)), membership
 
 
 class Transolver(nn.Module):
     """A neural operator on point clouds: coords and features at N points -> outputs at them.
 
     `variant` is a name of `slipstream variants`, `size` the paper's unless given, `seed` fixes the
-    initial values, `impl` chooses the slice/deslice implementation (see `kernels`). Raises
-    ValueError for an unknown variant or impossible sizes.
+    initial values, `impl` and `precision` choose how slice and deslice are computed (see
+    `kernels`). Raises ValueError for an unknown variant, impossible sizes or an unknown choice.
     """
 
     def __init__(
