@@ -99,6 +99,11 @@ def test_shared_parameters_start_equal_and_the_seed_matters() -> None:
     assert not torch.equal(other["lift.expand.weight"], baseline["lift.expand.weight"])
 
 
+def test_no_two_matrices_start_equal() -> None:
+    matrices = [p for p in build("baseline").parameters() if p.ndim == 2]
+    assert len({tuple(p.flatten()[:8].tolist()) for p in matrices}) == len(matrices)
+
+
 def test_initial_values() -> None:
     parameters = dict(build("baseline", Size()).named_parameters())
     for name, parameter in parameters.items():
