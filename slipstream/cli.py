@@ -39,7 +39,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 def main() -> None:
     try:
         app(prog_name="slipstream")
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        where = f"cannot use {str(error.filename)!r}: " if error.filename else ""
+        print(f"slipstream: {where}{error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
+    except ValueError as error:
         print(f"slipstream: {error}", file=sys.stderr)
         sys.exit(2)
     except FloatingPointError as error:

@@ -60,7 +60,7 @@ def test_demo_runs_prints_the_table_and_appends(tmp_path: Path) -> None:
         (("demo", "--steps", "many"), "Invalid value for '--steps'"),
         (("demo", "--device", "gpu"), "device must be auto, cpu, cuda or cuda:N, got 'gpu'"),
         (("demo", "--device", "cuda:77"), "device 'cuda:77' is not on this machine"),
-        (("demo", "--out", "taken"), "taken"),
+        (("demo", "--out", "taken"), "cannot use 'taken': File exists"),
         (("demon",), "Did you mean 'demo'?"),
         (("variants", "--jason"), "No such option: --jason"),
     ],

@@ -38,6 +38,20 @@ def test_nothing_prints_outside_the_command_line() -> None:
     assert printing == ["cli.py"]
 
 
+def test_without_triton_the_reference_runs() -> None:
+    """As on macOS, where there is none: everything imports, and the plan says why."""
+    code = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "triton" else find(name, *rest)
+import torch, slipstream
+model = slipstream.Transolver(3, 0, 1, size=slipstream.Size(layers=1, width=8, heads=2))
+model(torch.rand(1, 4, 3)).sum().backward()
+assert model.kernels == "reference: Triton is not installed", model.kernels
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
 def test_the_core_imports_and_trains_without_development_packages() -> None:
     """Blocks everything that is not a core dependency, then builds and trains a model."""
     code = """

@@ -76,8 +76,8 @@ def with_statistics(
 ) -> Membership:
     """The membership with what its kernels would otherwise compute again at every use.
 
-    Worth a call where one membership serves several operations; it changes no result. Where no
-    statistics are needed (the reference, the single-tile kernels) it is the membership itself.
+    Worth a call where one membership serves several operations, all of this precision; it changes
+    no result. Where none are needed (the reference, the single-tile kernels) none are kept.
     """
     plan = plan_for(membership, membership.query.shape[-1], impl=impl, precision=precision)
     return replace(membership, statistics=_statistics(_as_computed(membership), plan))
