@@ -9,7 +9,11 @@ from typing import Literal, TypedDict, get_args
 from slipstream.core.checks import check_choice
 from slipstream.kernels.membership import Axis
 
-Impl = Literal["auto", "fused", "reference"]
+Impl = Literal["auto", "fused", "single-tile", "blocked", "reference"]
+"""`auto` falls back to the reference and says why; the others are had or raise the reason.
+
+`fused` is whichever family fits best; a family's name asks for that one.
+"""
 Family = Literal["reference", "single-tile", "blocked"]
 WIDEST = 256
 """Largest head or value width of the blocked family."""
@@ -99,18 +103,21 @@ def make_plan(
 ) -> Plan:
     """Choose an implementation.
 
-    Raises ValueError for a precision that the dtype does not allow, and with the reason where
-    `impl="fused"` cannot be had.
+    Raises ValueError for a precision that the dtype does not allow, and with the reason where the
+    kernels asked for cannot be had.
     """
     check_choice("impl", impl, get_args(Impl))
     chosen = _precision(problem.dtype, precision)
     if impl == "reference":
         return Plan("reference", reason="asked for")
-    reason = _why_not_fused(problem, asked=impl == "fused")
+    reason = _why_not_fused(problem, asked=impl != "auto")
+    family: Family = "blocked" if impl == "blocked" else _family(problem, chosen)
+    if reason is None and impl == "single-tile" and family != impl:
+        reason = "G and D = V do not fit into one tile"
     if reason is None:
-        return Plan(_family(problem, chosen), chosen)
-    if impl == "fused":
-        raise ValueError(f'impl must be "auto" or "reference" here, got "fused": {reason}')
+        return Plan(family, chosen)
+    if impl != "auto":
+        raise ValueError(f'impl must be "auto" or "reference" here, got "{impl}": {reason}')
     return Plan("reference", reason=reason)
 
 

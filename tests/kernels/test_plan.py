@@ -72,7 +72,9 @@ def test_the_interpreter_runs_only_on_request() -> None:
 
 
 def test_bad_requests(no_shape_checks: None) -> None:
-    with pytest.raises(ValueError, match="impl must be one of auto, fused, reference, got 'fast'"):
+    with pytest.raises(
+        ValueError, match="impl must be one of auto, fused, single-tile, .* got 'fast'"
+    ):
         make_plan(PAPER, impl="fast")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="precision must be one of ieee, .*, got 'bf15'"):
         make_plan(PAPER, precision="bf15")
@@ -88,3 +90,11 @@ def test_each_dtype_has_its_precisions(dtype: str, precision: Precision) -> None
     else:
         with pytest.raises(ValueError, match=f"for {dtype} inputs, got '{precision}'"):
             make_plan(problem, precision=precision)
+
+
+def test_a_family_can_be_asked_for_by_name() -> None:
+    assert make_plan(PAPER, impl="blocked").family == "blocked"
+    assert make_plan(PAPER, impl="single-tile").family == "single-tile"
+    odd = replace(PAPER, slices=33)
+    with pytest.raises(ValueError, match='got "single-tile": G and D = V do not fit'):
+        make_plan(odd, impl="single-tile")
