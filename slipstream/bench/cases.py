@@ -1,11 +1,17 @@
-"""What is measured, as rows of data: the paper's systems tables."""
+"""What is measured, as rows of data: every row of the paper's systems tables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
-K262, M1, M2, M4, M8 = 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23
+from slipstream.models.variants import VARIANTS
+
+K262, M1, M2, M4, M8, M12 = 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 3 << 22
+Command = Literal["kernels", "model", "memory"]
+Dtype = Literal["fp32", "bf16"]
+DTYPES: dict[Dtype, str] = {"fp32": "float32", "bf16": "bfloat16"}
+"""Their names in `plan.ALLOWED`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,63 +20,108 @@ class Case:
 
     what: Literal["model", "layer"]
     points: int
-    dtype: Literal["bf16", "fp32"] = "bf16"
+    dtype: Dtype = "bf16"
     """bf16 is autocast, with fp32 parameters."""
     precision: str = "bf16"
     training: bool = True
     compiled: bool = False
+    checkpointed: bool = False
+    """Activations of a block are computed again in the backward pass instead of kept."""
     slices: int = 32
     layers: int = 8
+    heads: int = 8
     variant: str = "baseline"
 
     @property
     def name(self) -> str:
         """As in "model 262k bf16/bf16 training compiled G=32 L=8"."""
-        size = f"{self.points >> 20}M" if self.points >= M1 else f"{self.points // 1000}k"
         step = "training" if self.training else "inference"
-        how = "compiled" if self.compiled else "eager"
-        depth = f" L={self.layers}" if self.what == "model" else ""
-        kind = f"{self.what} {size} {self.dtype}/{self.precision} {step} {how}"
-        return f"{kind} G={self.slices}{depth}"
-
-
-def _both_steps(**fields: object) -> tuple[Case, Case]:
-    return Case(training=False, **fields), Case(training=True, **fields)  # type: ignore[arg-type]
-
-
-def model_cases(*, compiled: bool) -> list[Case]:
-    """The full model: Tables "FlashSlice against eager" and "compiled baselines"."""
-    rows: list[Case] = []
-    for points in (K262, M1):
-        rows += _both_steps(what="model", points=points, compiled=compiled)
-    for precision in ("ieee", "tf32"):
-        rows += _both_steps(
-            what="model", points=K262, dtype="fp32", precision=precision, compiled=compiled
+        how = ("checkpointed " if self.checkpointed else "") + (
+            "compiled" if self.compiled else "eager"
         )
-    return rows
+        parts = [self.what, size(self.points), f"{self.dtype}/{self.precision}", step, how]
+        parts.append(f"G={self.slices}")
+        parts += [f"L={self.layers}"] if self.what == "model" else []
+        parts += [f"H={self.heads}"] if self.heads != 8 else []
+        parts += [self.variant] if self.variant != "baseline" else []
+        return " ".join(parts)
+
+    @staticmethod
+    def of(record: dict[str, Any]) -> Case:
+        """The case a record is about."""
+        return Case(**record["case"])
+
+    def apart_from(self, *fields: str) -> tuple[object, ...]:
+        """All other fields: what cases have in common that differ in these only."""
+        return tuple(value for name, value in asdict(self).items() if name not in fields)
 
 
-def compiled_cases() -> list[Case]:
-    """The full model under torch.compile, bf16 first."""
-    return model_cases(compiled=True)
+def size(points: int) -> str:
+    """As the paper rounds them: 262k, 1M, 8.4M."""
+    if points < M1:
+        return f"{points // 1000}k" if points >= 1000 else str(points)
+    return f"{points / 1e6:.0f}M" if points < 5 * M1 else f"{points / 1e6:.1f}M"
 
 
-def layer_cases() -> list[Case]:
-    """One layer at large slice counts: Table "one layer at large slice counts"."""
+FP32 = Case(what="model", points=K262, dtype="fp32", precision="ieee")
+BF16 = Case(what="model", points=K262)
+LAYER = Case(what="layer", points=K262, slices=256, layers=1)
+
+
+def model_cases() -> list[Case]:
+    """Tables "FlashSlice against eager", "compiled", "checkpointed"; and every variant once."""
     rows: list[Case] = []
-    for slices, points in (
-        (256, K262),
-        (256, M1),
-        (512, K262),
-        (512, M1),
-        (1024, K262),
-        (1024, M1),
-    ):
-        rows += _both_steps(what="layer", points=points, slices=slices)
+    for compiled in (False, True):
+        for base in (
+            BF16,
+            replace(BF16, points=M1),
+            FP32,
+            replace(FP32, precision="tf32"),
+        ):
+            rows += _both_steps(replace(base, compiled=compiled))
+    rows += [replace(BF16, points=points, precision="ieee") for points in (K262, M1)]
+    rows += [replace(BF16, variant=variant) for variant in VARIANTS if variant != "baseline"]
+    rows += [replace(BF16, points=M2)]
+    rows += [replace(BF16, points=points, training=False) for points in (M2, M4, M8, M12)]
+    rows += [replace(FP32, points=points, training=False) for points in (M1, M2, M4, M8)]
+    tf32 = replace(FP32, precision="tf32")
+    large = [replace(BF16, points=M1), replace(BF16, points=M4), replace(tf32, points=M1),
+             replace(tf32, points=M2)]  # fmt: skip
+    for compiled in (False, True):
+        rows += [replace(row, checkpointed=True, compiled=compiled) for row in large]
     return rows
+
+
+def kernels_cases() -> list[Case]:
+    """One layer: Table "one layer at large slice counts", and the paper's own slice count."""
+    rows: list[Case] = []
+    for slices in (256, 512, 1024):
+        for points in (K262, M1):
+            rows += _both_steps(replace(LAYER, slices=slices, points=points))
+    rows += [replace(LAYER, slices=48), replace(LAYER, points=M4, training=False)]
+    rows += _both_steps(replace(LAYER, slices=32, points=M1))
+    for dtype, precision, points in (
+        ("fp32", "tf32x3", K262), ("fp32", "tf32x3", M1), ("fp32", "tf32", K262),
+        ("fp32", "ieee", K262), ("fp32", "ieee", M1), ("bf16", "tf32", K262),
+        ("bf16", "ieee", K262), ("bf16", "ieee", M1), ("bf16", "bf16v", K262),
+    ):  # fmt: skip
+        rows.append(replace(LAYER, dtype=dtype, precision=precision, points=points))  # type: ignore[arg-type]
+    return rows + [replace(LAYER, slices=32, heads=1)]
 
 
 def memory_cases() -> list[Case]:
-    """Memory against the slice count: the model from 16 to 128, one layer from 48 to 1024."""
-    model = [Case(what="model", points=K262, slices=g) for g in (16, 32, 64, 128)]
-    return model + [Case(what="layer", points=K262, slices=g) for g in (48, 100, 256, 1024)]
+    """Table "structural scaling": slice count and depth; and one layer from 48 to 1024 slices."""
+    rows: list[Case] = []
+    for base in (BF16, FP32):
+        rows += [replace(base, slices=slices) for slices in (16, 32, 64, 128)]
+    rows += [replace(LAYER, slices=slices) for slices in (48, 100, 256, 512, 1024)]
+    for base in (BF16, FP32):
+        rows += [replace(base, layers=layers) for layers in (4, 16, 32, 48)]
+    return rows
+
+
+CASES = {"kernels": kernels_cases, "model": model_cases, "memory": memory_cases}
+
+
+def _both_steps(case: Case) -> list[Case]:
+    return [replace(case, training=False), case]

@@ -1,92 +1,198 @@
-"""Is the fused layer right, at this shape and precision, on this device? No speed without a yes.
+"""The gate: errors against fp64, tensor by tensor, relative to those of eager on the same inputs.
 
-Errors are against the same layer in fp64, tensor by tensor, relative to those of the eager layer on
-the same inputs.
+A *problem* is a function of a `Way` to compute it and of the number of an order (of its points, and
+where it can, its slots); it gives its outputs and gradients by name, put back into the first order.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from slipstream.bench.cases import Case
-from slipstream.bench.subjects import Subject, build
+from slipstream.kernels.plan import Impl
 
+Tensors = dict[str, Tensor]
 LIMITS = {"ieee": 1.25, "tf32": 10.0, "tf32x3": 10.0, "bf16v": 2.0, "bf16": 2.0}
 """Largest ratio of the fused error to eager's; for tf32, to eager's with TF32 products allowed."""
-FLOOR = 1e-6
-"""Errors of a few ulp pass whatever eager's happened to be."""
-POINTS = 4096
-ORDERS = 4
-"""In how many orders of the points eager is measured: its error on a single number is chance."""
+ILL_CONDITIONED, ILL_CONDITIONED_LIMIT = 1e-4, 3.0
+"""Where eager fp32 itself is off by more than this, `ieee` may be off by three times as much."""
+BLOCKED_TEMPERATURE_LIMIT = 2.0
+"""For the gradient of the temperature in the blocked family: what a long cancelling sum leaves."""
+FLOOR, BF16_FLOOR = 1e-6, 2.0**-9
+"""Errors of a few ulp, or of rounding the result to bf16, pass whatever eager's happened to be."""
+ORDERS = 8
+"""In how many orders eager is measured: on a few numbers, its error in a single one is chance."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a problem is computed: by which implementation, from tensors of which dtype."""
+
+    impl: Impl = "reference"
+    precision: str | None = None
+    dtype: torch.dtype = torch.float32
+    autocast: bool = False
+    """To bf16, with parameters of `dtype`."""
+    tf32: bool = False
+    """Whether torch's own fp32 products may be TF32."""
+
+    def eager(self) -> Way:
+        """What this one is measured by; with TF32 products where the kernels use them."""
+        return replace(self, impl="reference", precision=None, tf32=self.precision == "tf32")
+
+
+EXACT = Way(dtype=torch.float64)
+Problem = Callable[[Way, int], Tensors]
 
 
 @dataclass(frozen=True)
 class Verdict:
+    """What the gate found. The ratios are of errors, or what a special check compares."""
+
     passed: bool
-    worst: float
-    """Largest ratio of errors."""
     tensor: str
-    """Where it is."""
+    """The one nearest to its limit, or furthest beyond."""
+    worst: float
+    """Its ratio; infinite where it is not finite."""
+    limit: float
     deterministic: bool
+    """Whether two runs agreed to the bit."""
+    ratios: dict[str, float]
+    plan: str = ""
+    worst_to_fp32: float | None = None
+    """For tf32: the largest ratio to eager fp32 without TF32 products, which nothing limits."""
 
     @property
     def green(self) -> bool:
         return self.passed and self.deterministic
 
 
-def check(case: Case, device: str = "cuda") -> Verdict:
-    """Compare one layer of the case at a few thousand points."""
-    small = replace(case, what="layer", points=POINTS, layers=1, training=True, compiled=False)
-    exact = _tensors(small, "reference", torch.float64, device)
-    orders = [_tensors(small, "reference", torch.float32, device, k) for k in range(ORDERS)]
-    eager = {name: max(_errors(o, exact)[name] for o in orders) for name in exact}
-    first = _tensors(small, "fused", torch.float32, device)
-    second = _tensors(small, "fused", torch.float32, device)
-    same = all(torch.equal(first[name], second[name]) for name in first)
-    errors = _errors(first, exact)
-    ratios = {name: errors[name] / max(eager[name], FLOOR) for name in exact}
-    worst = max(ratios, key=lambda name: ratios[name] / _limit(case.precision, name, eager[name]))
-    passed = ratios[worst] <= _limit(case.precision, worst, eager[worst])
-    return Verdict(passed, ratios[worst], worst, same)
+class Yardstick:
+    """What the results of one problem are held to: exact ones and eager's errors, found once."""
+
+    def __init__(self, problem: Problem, orders: int = ORDERS) -> None:
+        self.problem, self.orders = problem, orders
+        self.exact = problem(EXACT, 0)
+        self.eager_errors = cache(self._eager_errors)
+
+    def errors(self, got: Tensors) -> dict[str, float]:
+        """Relative to each tensor's norm, or to a thousandth of the largest where that is more.
+
+        A tensor that is not finite, or not there, is infinitely wrong.
+        """
+        largest = max(float(t.norm()) for t in self.exact.values())
+        return {n: distance(got.get(n), t, 1e-3 * largest) for n, t in self.exact.items()}
+
+    def _eager_errors(self, way: Way) -> dict[str, float]:
+        """The largest over the orders, by name."""
+        orders = [self.errors(self.problem(way, order)) for order in range(self.orders)]
+        return {name: max(errors[name] for errors in orders) for name in self.exact}
 
 
-def _limit(precision: str, tensor: str, eager: float) -> float:
-    """The paper's: 3 where eager itself is off by more than 1e-4, 2 for temperatures."""
-    limit = LIMITS[precision]
-    if eager > 1e-4:
-        limit = max(limit, 3.0 if precision == "ieee" else limit)
-    return max(limit, 2.0) if tensor.endswith("temperature") else limit
+def judge(
+    yardstick: Yardstick,
+    way: Way,
+    *,
+    plan: str = "",
+    problem: Problem | None = None,
+    slack: float = 1.0,
+) -> Verdict:
+    """Compute the problem twice that way and hold it to eager's errors.
+
+    `plan` says which kernels run, as `Plan` writes it. `problem` is what is judged where it is not
+    the yardstick's own, and `slack` a factor on every limit.
+    """
+    compute = problem or yardstick.problem
+    first, second = compute(way, 0), compute(way, 0)
+    same = first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
+    eager, errors = yardstick.eager_errors(way.eager()), yardstick.errors(first)
+    limits = {name: slack * limit(way, plan, name, eager[name]) for name in eager}
+    ratios = {
+        name: errors[name] / max(eager[name], _floor(first.get(name)) / limits[name])
+        for name in errors
+    }
+    worst = max(ratios, key=lambda name: ratios[name] / limits[name])
+    to_fp32 = None
+    if way.precision == "tf32" and way.dtype == torch.float32 and not way.autocast:
+        plain = yardstick.eager_errors(replace(way.eager(), tf32=False))
+        to_fp32 = max(errors[name] / max(plain[name], FLOOR) for name in errors)
+    return Verdict(
+        passed=ratios[worst] <= limits[worst], tensor=worst, worst=ratios[worst],
+        limit=limits[worst], deterministic=same, ratios=ratios, plan=plan, worst_to_fp32=to_fp32,
+    )  # fmt: skip
 
 
-def _tensors(
-    case: Case, subject: Subject, dtype: torch.dtype, device: str, order: int = 0
-) -> dict[str, Tensor]:
-    """Output and gradients by name; the points in the `order`-th order, put back after."""
-    layer: nn.Module = build(case, subject).to(device, dtype)
-    draw = torch.Generator().manual_seed(1)
-    x, cotangent = torch.randn(2, 1, case.points, 256, generator=draw)
-    shuffle = torch.randperm(case.points, generator=torch.Generator().manual_seed(order))
-    place = shuffle if order else torch.arange(case.points)
-    x = x[:, place].to(device, dtype).requires_grad_()
-    cotangent = cotangent[:, place].to(device, dtype)
-    autocast = case.dtype == "bf16" and dtype != torch.float64
+def compared(differences: dict[str, float], limits: dict[str, float]) -> Verdict:
+    """The verdict on differences that have limits of their own, as the special checks have."""
+
+    def excess(name: str) -> float:
+        found, allowed = differences[name], limits[name]
+        return found / allowed if allowed else math.inf if found else 0.0
+
+    worst = max(differences, key=excess)
+    return Verdict(
+        passed=all(found <= limits[name] for name, found in differences.items()), tensor=worst,
+        worst=differences[worst], limit=limits[worst], deterministic=True, ratios=differences,
+    )  # fmt: skip
+
+
+def bitwise(got: Tensors, expected: Tensors) -> Verdict:
+    """Green where every tensor equals the expected one to the bit; the ratios are differences."""
+    differences = {
+        name: 0.0 if name in got and torch.equal(got[name], t) else distance(got.get(name), t)
+        for name, t in expected.items()
+    }
+    passed = all(name in got and torch.equal(got[name], t) for name, t in expected.items())
+    return replace(compared(differences, dict.fromkeys(differences, 0.0)), passed=passed)
+
+
+def distance(got: Tensor | None, expected: Tensor, least_norm: float = 0.0) -> float:
+    """Of two tensors, relative to the norm of the expected one or to `least_norm`.
+
+    Infinite for one that is not finite or not there.
+    """
+    if got is None or got.shape != expected.shape:
+        return math.inf
+    difference = float((got.double() - expected.double()).norm())
+    if not math.isfinite(difference):
+        return math.inf
+    return difference / (max(float(expected.double().norm()), least_norm) or 1.0)
+
+
+def limit(way: Way, plan: str, tensor: str, eager: float) -> float:
+    """The largest ratio of errors that passes."""
+    assert way.precision is not None, "only the kernels are judged"
+    allowed = LIMITS[way.precision]
+    fp32 = way.dtype == torch.float32 and not way.autocast
+    if way.precision == "ieee" and fp32 and eager > ILL_CONDITIONED:
+        allowed = ILL_CONDITIONED_LIMIT
+    if tensor.endswith("temperature") and plan.startswith("blocked"):
+        allowed = max(allowed, BLOCKED_TEMPERATURE_LIMIT)
+    return allowed
+
+
+@contextmanager
+def tf32_products(allowed: bool) -> Iterator[None]:
+    """Let torch's own fp32 products be TF32, or not."""
     before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = case.precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = allowed
     try:
-        with torch.autocast(device, torch.bfloat16, enabled=autocast):
-            output = layer(x)[0]
-        (output.to(dtype) * cotangent).sum().backward()
+        yield
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
-    gradients = {name: p.grad for name, p in layer.named_parameters()}
-    assert x.grad is not None
-    back = place.argsort().to(device)
-    found = {"output": output[:, back], "gradient of x": x.grad[:, back], **gradients}
-    return {name: t.detach() for name, t in found.items() if t is not None}
 
 
-def _errors(got: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, float]:
-    return {name: float((got[name].double() - t).norm() / t.norm()) for name, t in exact.items()}
+def autocast(way: Way, device: str) -> torch.autocast:
+    """For the forward pass. Without a cache of casts, which a captured graph could not hold."""
+    kind = torch.device(device).type
+    return torch.autocast(kind, torch.bfloat16, enabled=way.autocast, cache_enabled=False)
+
+
+def _floor(tensor: Tensor | None) -> float:
+    return BF16_FLOOR if tensor is not None and tensor.dtype == torch.bfloat16 else FLOOR

@@ -9,57 +9,119 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from slipstream.bench.cases import Case
-from slipstream.kernels.plan import How
+from slipstream.core.runtime import generator
+from slipstream.kernels.plan import How, Impl
 from slipstream.models.coupling import Coupling
+from slipstream.models.layers import draw_initial_values
+from slipstream.models.linear_no import LinearNoCoupling
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import Size, variant_named
 
-Subject = Literal["fused", "reference", "flashslice"]
+Subject = Literal["reference", "fused", "flashslice"]
 COORDS, FEATURES, OUTPUTS = 3, 5, 4
+PEER_FLAGS = {
+    "baseline": {},
+    "no-token-attention": {"no_token_attention": True},
+    "untied": {"untie_slice_weights": True},
+    "mlp-only": {"mlp_only": True},
+}
+"""The variants that flashslice 0.3.0 has with its kernels on, and what it calls them."""
 
 
 def has_peer() -> bool:
     return importlib.util.find_spec("flashslice") is not None
 
 
-def build(case: Case, subject: Subject) -> nn.Module:
-    if subject == "flashslice":
-        return _peer(case)
-    size = Size(layers=case.layers, slices=case.slices)
-    precision = case.precision if subject == "fused" else None
+def build(case: Case, impl: Impl, precision: str | None = None) -> nn.Module:
+    """The model or layer of a case, on the CPU."""
+    size = Size(layers=case.layers, slices=case.slices, heads=case.heads)
+    how: How = {"impl": impl, "precision": precision}
     if case.what == "model":
-        return Transolver(
-            COORDS, FEATURES, OUTPUTS, variant=case.variant, size=size, impl=subject,
-            precision=precision,
-        )  # fmt: skip
-    how: How = {"impl": subject, "precision": precision}
-    torch.manual_seed(0)
-    layer = Coupling(variant_named(case.variant), size, 0, how)
-    for name, parameter in layer.named_parameters():
-        if name.endswith("temperature"):
-            nn.init.constant_(parameter, 0.5)
-        elif "slots" in name:
-            nn.init.normal_(parameter, std=0.3)
+        model = Transolver(COORDS, FEATURES, OUTPUTS, variant=case.variant, size=size, **how)
+        return checkpoint_blocks(model) if case.checkpointed else model
+    variant = variant_named(case.variant)
+    layer: nn.Module
+    if variant.normalised_over == "points":
+        layer = LinearNoCoupling(size, how)
+    else:
+        layer = Coupling(variant, size, 0, how)
+    draw_initial_values(layer, 0)
     return layer
 
 
-def make_step(case: Case, subject: Subject, device: str = "cuda") -> Callable[[], Tensor]:
-    """A training step (forward, backward, gradients dropped) or an inference step."""
-    module = build(case, subject).to(device)
-    call: Any = torch.compile(module) if case.compiled else module
-    draw = torch.Generator().manual_seed(0)
+def plan_of(case: Case, impl: Impl, precision: str | None, device: str) -> str:
+    """Which kernels a case runs, as a model says it."""
+    size = Size(layers=1, slices=case.slices, heads=case.heads)
+    model = Transolver(
+        COORDS, FEATURES, OUTPUTS, variant=case.variant, size=size, impl=impl, precision=precision
+    )
+    with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=case.dtype == "bf16"):
+        return model.to(device).kernels
+
+
+@torch.no_grad()
+def spread_slots(module: nn.Module) -> nn.Module:
+    """Give the slots weights as after training: initial ones weigh every slot nearly the same."""
+    for name, parameter in module.named_parameters():
+        if "slots" in name and not name.endswith("temperature"):
+            drawn = torch.randn(parameter.shape, generator=generator(1, name))
+            parameter.copy_(0.3 * drawn)
+    return module
+
+
+class Checkpointed(nn.Module):
+    """A block whose activations are computed again in the backward pass. Nothing in it is drawn."""
+
+    def __init__(self, block: nn.Module) -> None:
+        super().__init__()
+        self.block = block
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        return checkpoint(
+            self.block, *inputs, use_reentrant=False, preserve_rng_state=False, **named
+        )
+
+
+def checkpoint_blocks(model: nn.Module) -> nn.Module:
+    """Checkpoint each of `model.blocks`, as ours and the peer's models have them."""
+    blocks = model.blocks
+    assert isinstance(blocks, nn.ModuleList)
+    for index, block in enumerate(blocks):
+        blocks[index] = Checkpointed(block)
+    return model
+
+
+def draw_inputs(case: Case, batch: int = 1) -> list[Tensor]:
+    """What the model (coordinates, features) or the layer (channels) of a case takes."""
+    draw = generator(0, "inputs")
     if case.what == "model":
-        widths: tuple[int, ...] = (COORDS, FEATURES)
+        return [torch.rand(batch, case.points, w, generator=draw) for w in (COORDS, FEATURES)]
+    # Random numbers for millions of points take longer than what is measured on them.
+    some = torch.randn(batch, min(case.points, 1 << 16), Size().width, generator=draw)
+    return [some.repeat(1, -(-case.points // some.shape[1]), 1)[:, : case.points].contiguous()]
+
+
+def make_step(case: Case, subject: Subject, device: str = "cuda") -> Callable[[], Tensor]:
+    """A training step (forward, backward, gradients dropped) or an inference step.
+
+    Raises ValueError with the reason where the peer has no such case.
+    """
+    if subject == "flashslice":
+        module = _peer(case).to(device)
     else:
-        widths = (Size().width,)
-    inputs = [torch.rand(1, case.points, w, generator=draw).to(device) for w in widths]
+        precision = case.precision if subject == "fused" else None
+        module = build(case, subject, precision).to(device)
+    call: Any = torch.compile(module) if case.compiled else module
+    inputs = [tensor.to(device) for tensor in draw_inputs(case)]
     for tensor in inputs:
         tensor.requires_grad_(case.what == "layer" and case.training)
+    kind = torch.device(device).type
 
     def forward() -> Tensor:
-        with torch.autocast(device, torch.bfloat16, enabled=case.dtype == "bf16"):
+        with torch.autocast(kind, torch.bfloat16, enabled=case.dtype == "bf16"):
             found = call(*inputs)
         return found[0] if isinstance(found, tuple) else found
 
@@ -68,24 +130,26 @@ def make_step(case: Case, subject: Subject, device: str = "cuda") -> Callable[[]
         loss.backward()
         for tensor in (*module.parameters(), *inputs):
             tensor.grad = None
-        return loss
+        return loss.detach()
 
     return train if case.training else torch.no_grad()(forward)
 
 
 def _peer(case: Case) -> nn.Module:
     """flashslice has its precision in a global; it is set here, right before it is used."""
+    if case.variant not in PEER_FLAGS:
+        raise ValueError(f"flashslice has no kernels for the variant {case.variant!r}")
     package = importlib.import_module("flashslice")
     importlib.import_module("flashslice.kernels").set_dot_mode(case.precision)
-    if case.variant not in ("baseline", "no-token-attention"):
-        raise ValueError(f"variant must be baseline or no-token-attention, got {case.variant!r}")
-    plain = case.variant == "no-token-attention"
+    width = Size().width
     if case.what == "layer":
         return package.Physics_Attention_Irregular_Mesh(
-            256, heads=8, dim_head=32, slice_num=case.slices, use_fused_slice=True
-        )
-    return package.Transolver(
-        space_dim=COORDS, fun_dim=FEATURES, out_dim=OUTPUTS, n_hidden=256, n_heads=8,
-        n_layers=case.layers, slice_num=case.slices, mlp_ratio=2, no_token_attention=plain,
-        use_fused_slice=True,
+            width, heads=case.heads, dim_head=width // case.heads, slice_num=case.slices,
+            use_fused_slice=True,
+        )  # fmt: skip
+    model = package.Transolver(
+        space_dim=COORDS, fun_dim=FEATURES, out_dim=OUTPUTS, n_hidden=width, n_heads=case.heads,
+        n_layers=case.layers, slice_num=case.slices, mlp_ratio=Size().mlp_ratio,
+        use_fused_slice=case.variant != "mlp-only", **PEER_FLAGS[case.variant],
     )  # fmt: skip
+    return checkpoint_blocks(model) if case.checkpointed else model

@@ -1,0 +1,99 @@
+"""Slice and deslice of very many points at once, against the same in chunks that add up.
+
+Token sums of chunks add up, deslice acts on every point by itself, and so do the gradients; so the
+two must agree but for the rounding of sums. Offsets past 2^31 elements that overflow do not.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from slipstream.bench.gate import Tensors, Verdict, Way, autocast, compared, distance
+from slipstream.kernels.api import deslice_tokens, slice_points, with_statistics
+from slipstream.kernels.membership import Axis, Membership, TokenSums
+from slipstream.kernels.plan import How
+
+HEADS, WIDTH = 8, 32
+CHUNK = 1 << 20
+SUM_LIMIT, ROUNDED_LIMIT = 1e-4, 2e-3
+"""For sums over all points, in fp32, and for what every point gets, rounded to bf16."""
+
+
+def check_in_chunks(
+    way: Way, *, over: Axis, points: int, slices: int, device: str, chunk: int = CHUNK
+) -> Verdict:
+    """Compare outputs and gradients, and once more those of the last points by themselves."""
+    draw = torch.Generator(device).manual_seed(0)
+    dtype = torch.bfloat16 if way.autocast else way.dtype
+
+    def randn(*shape: int, dtype: torch.dtype = way.dtype) -> Tensor:
+        return torch.randn(shape, generator=draw, device=device, dtype=dtype)
+
+    query, values = (randn(1, points, HEADS, WIDTH, dtype=dtype) for _ in range(2))
+    fixed = {
+        "slot_weight": randn(slices, WIDTH) / WIDTH**0.5,
+        "slot_bias": randn(slices),
+        "temperature": torch.full((HEADS,), 0.5, device=device, dtype=way.dtype),
+        "tokens": randn(1, HEADS, slices, WIDTH),
+    }
+    cotangents = [randn(1, HEADS, slices, WIDTH), randn(1, HEADS, slices)]
+    whole = _compute(way, over, [query], [values], fixed, cotangents)
+    parts = _compute(way, over, query.split(chunk, 1), values.split(chunk, 1), fixed, cotangents)
+    return _compare(whole, parts, points % chunk or chunk)
+
+
+def _compute(
+    way: Way,
+    over: Axis,
+    queries: list[Tensor] | tuple[Tensor, ...],
+    values: list[Tensor] | tuple[Tensor, ...],
+    fixed: Tensors,
+    cotangents: list[Tensor],
+) -> Tensors:
+    """Sums, outputs and gradients; those of the points chunk by chunk, named with the number."""
+    how: How = {"impl": way.impl, "precision": way.precision}
+    leaves = {name: tensor.detach().requires_grad_() for name, tensor in fixed.items()}
+    for number, (query, value) in enumerate(zip(queries, values, strict=True)):
+        leaves[f"query {number}"] = query.detach().requires_grad_()
+        leaves[f"values {number}"] = value.detach().requires_grad_()
+    sums: list[TokenSums] = []
+    outs: Tensors = {}
+    slots = (leaves["slot_weight"], leaves["slot_bias"], leaves["temperature"])
+    with autocast(way, str(fixed["tokens"].device)):
+        for number in range(len(queries)):
+            membership = Membership(leaves[f"query {number}"], *slots)
+            membership = with_statistics(membership, **how)
+            slicing = membership if over == "slots" else Membership(membership.query, *slots, over)
+            sums.append(slice_points(slicing, leaves[f"values {number}"], **how))
+            outs[f"out {number}"] = deslice_tokens(membership, leaves["tokens"], **how)
+    total = reduce(TokenSums.__add__, sums)
+    second = total.mass if total.log_normalizer is None else total.log_normalizer
+    outputs = {"numerator": total.numerator, "mass or normalizer": second, **outs}
+    # The cotangent of an output may be anything: the values are at hand, and take no memory.
+    of_outs = [value.to(out.dtype) for value, out in zip(values, outs.values(), strict=True)]
+    directions = [c.to(t.dtype) for c, t in zip(cotangents, outputs.values(), strict=False)]
+    gradients = torch.autograd.grad(
+        list(outputs.values()), list(leaves.values()), [*directions, *of_outs]
+    )
+    named = {f"gradient of {n}": g for n, g in zip(leaves, gradients, strict=True)}
+    return {name: tensor.detach() for name, tensor in {**outputs, **named}.items()}
+
+
+def _compare(whole: Tensors, parts: Tensors, last: int) -> Verdict:
+    differences: dict[str, float] = {}
+    limits: dict[str, float] = {}
+    for name, tensor in whole.items():
+        if not name.endswith(" 0"):
+            differences[name], limits[name] = distance(tensor, parts[name]), SUM_LIMIT
+            continue
+        base = name.removesuffix(" 0")
+        chunks = [parts[f"{base} {n}"] for n in range(sum(k.startswith(f"{base} ") for k in parts))]
+        pieces = tensor.split(chunks[0].shape[1], 1)
+        found = [distance(piece, chunk) for piece, chunk in zip(pieces, chunks, strict=True)]
+        differences[base], limits[base] = max(found), ROUNDED_LIMIT
+        differences[f"{base}, last {last} points"] = found[-1]
+        limits[f"{base}, last {last} points"] = ROUNDED_LIMIT
+    return compared(differences, limits)

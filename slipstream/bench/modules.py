@@ -1,0 +1,101 @@
+"""Output and gradients of a layer or a model, by name, as a problem for the gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from slipstream.bench.cases import Case
+from slipstream.bench.gate import (
+    Tensors, Verdict, Way, Yardstick, autocast, judge, tf32_products,
+)  # fmt: skip
+from slipstream.bench.subjects import build, draw_inputs, plan_of, spread_slots
+from slipstream.core.runtime import generator
+
+ORDERS = 4
+"""Of the points; the errors are of many numbers, and vary less than an operator's."""
+CHECK_POINTS = 3001
+
+
+@dataclass(frozen=True)
+class ModuleProblem:
+    """A layer or model of a case's shape and dtype; with slots as after training."""
+
+    case: Case
+    batch: int = 1
+    device: str = "cuda"
+
+    def __call__(self, way: Way, order: int) -> Tensors:
+        module, inputs, cotangent = self.setting(way, order)
+        found = outputs_and_gradients(module, inputs, cotangent, way, self.device)
+        back = self._place(order).argsort().to(self.device)
+        names = ("output", "gradient of x")
+        return {n: t.index_select(1, back) if n in names else t for n, t in found.items()}
+
+    def setting(self, way: Way, order: int = 0) -> tuple[nn.Module, list[Tensor], Tensor]:
+        """The module, its inputs and the cotangent of its output, the points in some order."""
+        case = self.case
+        module = spread_slots(build(case, way.impl, way.precision)).to(self.device, way.dtype)
+        place = self._place(order)
+        inputs = [t[:, place].to(self.device, way.dtype) for t in draw_inputs(case, self.batch)]
+        width = 4 if case.what == "model" else inputs[0].shape[-1]
+        draw = generator(0, "cotangent")
+        cotangent = torch.randn(self.batch, case.points, width, generator=draw)
+        return module, inputs, cotangent[:, place].to(self.device, way.dtype)
+
+    def _place(self, order: int) -> Tensor:
+        points = self.case.points
+        if order == 0:
+            return torch.arange(points)
+        return torch.randperm(points, generator=generator(order, "order"))
+
+
+def outputs_and_gradients(
+    module: nn.Module, inputs: list[Tensor], cotangent: Tensor, way: Way, device: str
+) -> Tensors:
+    """The output, every parameter's gradient and, of a layer, that of its input."""
+    parameters = dict(module.named_parameters())
+    leaves = dict(parameters)
+    if len(inputs) == 1:
+        leaves["gradient of x"] = inputs[0].requires_grad_()
+    with tf32_products(way.tf32):
+        with autocast(way, device):
+            found = module(*inputs)
+        output = found[0] if isinstance(found, tuple) else found
+        gradients = torch.autograd.grad(output, list(leaves.values()), cotangent.to(output.dtype))
+    named = dict(zip(leaves, gradients, strict=True))
+    return {name: t.detach() for name, t in {"output": output, **named}.items()}
+
+
+@cache
+def yardstick_of(problem: ModuleProblem) -> Yardstick:
+    return Yardstick(problem, ORDERS)
+
+
+def way_of(case: Case) -> Way:
+    """How our kernels compute a case."""
+    return Way("fused", case.precision, torch.float32, autocast=case.dtype == "bf16")
+
+
+@cache
+def judge_module(case: Case, device: str, *, batch: int = 1, slack: float = 1.0) -> Verdict:
+    """Hold the fused layer or model of a case to eager's errors at the case's own size."""
+    plain = replace(case, precision="")  # what it is held to does not depend on it
+    plan = plan_of(case, "fused", case.precision, device)
+    yardstick = yardstick_of(ModuleProblem(plain, batch, device))
+    return judge(yardstick, way_of(case), plan=plan, slack=slack)
+
+
+def check(case: Case, device: str = "cuda", points: int = CHECK_POINTS) -> Verdict:
+    """Is the fused case right, at this shape and precision, on this device?
+
+    No speed without a yes. It is looked at with few points and two layers, not compiled.
+    """
+    small = replace(
+        case, points=points, layers=min(case.layers, 2), training=True, compiled=False,
+        checkpointed=False,
+    )  # fmt: skip
+    return judge_module(small, device)

@@ -1,0 +1,148 @@
+"""One slice, a linear map of the tokens, one deslice: the operations by themselves, as a problem.
+
+Over the slots both use one membership, with its statistics, as the models do. Over the points the
+deslice goes by the same query and slots normalised over the slots, and finds its own statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from slipstream.bench.gate import Tensors, Way, autocast, tf32_products
+from slipstream.core.runtime import generator
+from slipstream.kernels.api import deslice_tokens, slice_points, with_statistics
+from slipstream.kernels.membership import Axis, Membership
+from slipstream.kernels.plan import How, Problem, make_plan
+from slipstream.models.variants import EPSILON
+
+PARAMETERS = ("slot_weight", "slot_bias", "temperature", "mix")
+LEAVES = ("query", "values", "slot_weight", "slot_bias", "temperature")
+_AXES = {
+    "query": 1, "values": 1, "out": 1,
+    "slot_weight": -2, "slot_bias": -1, "tokens": 2,
+    "numerator": 2, "mass": 2, "log_normalizer": 2,
+}  # fmt: skip
+"""The axis of the points (1) or of the slots (the others); the rest have neither."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorProblem:
+    """Shape, axis and dtype of the inputs. `float32` and `bfloat16` are what they are rounded to.
+
+    So that eager, the kernels and fp64 start from the same numbers.
+    """
+
+    over: Axis = "slots"
+    slices: int
+    width: int
+    dtype: torch.dtype = torch.float32
+    points: int = 2003
+    batch: int = 2
+    heads: int = 2
+    device: str = "cuda"
+
+    def __call__(self, way: Way, order: int) -> Tensors:
+        places = self._places(order)
+        given = {name: _arrange(name, t, *places) for name, t in _inputs(self).items()}
+        found = outputs_and_gradients(self, prepared(given, way), way)
+        back = [place.argsort() for place in places]
+        return {name: _arrange(name, tensor, *back) for name, tensor in found.items()}
+
+    def plan(self, way: Way) -> str:
+        """Which kernels compute it that way on a GPU."""
+        dtype = torch.bfloat16 if way.autocast else way.dtype
+        name = str(dtype).removeprefix("torch.")
+        problem = Problem("cuda", name, self.slices, self.width, self.width, self.over)
+        return str(make_plan(problem, impl=way.impl, precision=way.precision))
+
+    def _places(self, order: int) -> tuple[Tensor, Tensor]:
+        """Where the points and the slots of the first order are in this one."""
+        counts = (self.points, self.slices)
+        if order == 0:
+            points, slots = (torch.arange(count) for count in counts)
+        else:
+            draw = generator(order, "order")
+            points, slots = (torch.randperm(count, generator=draw) for count in counts)
+        return points.to(self.device), slots.to(self.device)
+
+
+def prepared(inputs: Tensors, way: Way) -> Tensors:
+    """Inputs as the way takes them: under autocast query and values are bf16, the others not."""
+    found = {}
+    for name, tensor in inputs.items():
+        cast = way.autocast and name not in PARAMETERS
+        dtype = torch.bfloat16 if cast else way.dtype
+        found[name] = tensor.to(dtype).requires_grad_(name in LEAVES)
+    return found
+
+
+def outputs_and_gradients(problem: OperatorProblem, given: Tensors, way: Way) -> Tensors:
+    """All that the two operations give, and the gradients of a fixed functional of it, by name."""
+    how: How = {"impl": way.impl, "precision": way.precision}
+    over_points = problem.over == "points"
+    with tf32_products(way.tf32):
+        with autocast(way, problem.device):
+            slicing = Membership(
+                given["query"], given["slot_weight"], given["slot_bias"], given["temperature"],
+                problem.over,
+            )  # fmt: skip
+            slicing = with_statistics(slicing, **how)
+            sums = slice_points(slicing, given["values"], **how)
+            means = sums.numerator if over_points else sums.tokens(EPSILON)
+            tokens = means @ given["mix"].to(means.dtype)
+            deslicing = slicing
+            if over_points:
+                deslicing = replace(slicing, over="slots", statistics=None)
+            out = deslice_tokens(deslicing, tokens, **how)
+        outputs = {"numerator": sums.numerator, "out": out}
+        if over_points:
+            assert sums.log_normalizer is not None
+            outputs["log_normalizer"] = sums.log_normalizer
+        else:
+            outputs["mass"] = sums.mass
+        inputs = {name: given[name] for name in LEAVES} | {"tokens": tokens}
+        gradients = torch.autograd.grad(
+            list(outputs.values()),
+            list(inputs.values()),
+            [given[f"cotangent of {n}"].to(t.dtype) for n, t in outputs.items()],
+        )
+    named = {f"gradient of {n}": g for n, g in zip(inputs, gradients, strict=True)}
+    return {name: tensor.detach() for name, tensor in {**outputs, **named}.items()}
+
+
+@lru_cache(maxsize=2)
+def _inputs(problem: OperatorProblem) -> Tensors:
+    """In fp64, rounded to the problem's dtype, by name; cotangents among them."""
+    draw = generator(0, "operators")
+    b, n, h, g, d = problem.batch, problem.points, problem.heads, problem.slices, problem.width
+    # Means of random values are small; so scaled, the tokens are of the order of one.
+    scale = (n / d if problem.over == "points" else n / (g * d)) ** 0.5
+    shapes = {
+        "query": (b, n, h, d), "values": (b, n, h, d), "slot_weight": (g, d), "slot_bias": (g,),
+        "temperature": (h,), "mix": (d, d), "cotangent of numerator": (b, h, g, d),
+        "cotangent of mass": (b, h, g), "cotangent of log_normalizer": (b, h, g),
+        "cotangent of out": (b, n, h, d),
+    }  # fmt: skip
+    drawn = {name: torch.randn(shape, generator=draw) for name, shape in shapes.items()}
+    drawn["slot_weight"] /= d**0.5
+    drawn["temperature"] = 0.5 + torch.rand(h, generator=draw)
+    drawn["mix"] *= scale
+    return {name: t.to(problem.device, problem.dtype).double() for name, t in drawn.items()}
+
+
+def inputs_of(problem: OperatorProblem) -> Tensors:
+    """What the problem starts from, in fp64, for whoever computes it in another way."""
+    return dict(_inputs(problem))
+
+
+def _arrange(name: str, tensor: Tensor, points: Tensor, slots: Tensor) -> Tensor:
+    """The tensor with its points and slots taken in these orders."""
+    base = name.removeprefix("cotangent of ").removeprefix("gradient of ")
+    if base not in _AXES:
+        return tensor
+    axis = _AXES[base]
+    return tensor.index_select(axis, points if axis == 1 else slots)

@@ -1,0 +1,105 @@
+"""Runs parity cases and makes records of them: every error by name, in every family and dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from slipstream.bench.cases import Case
+from slipstream.bench.gate import Verdict, Way, Yardstick, judge
+from slipstream.bench.modules import judge_module
+from slipstream.bench.operators import OperatorProblem
+from slipstream.bench.parity_cases import (
+    TORCH_DTYPES, ModelCase, OperatorCase, ParityCase, as_tasks, model_cases, operator_cases,
+    special_cases,
+)  # fmt: skip
+from slipstream.bench.special import run_special
+from slipstream.bench.workers import Outcome, run_tasks
+from slipstream.core.records import append_record
+from slipstream.core.runtime import commit, device_name
+
+POINTS = {"cuda": (2003, 3001), "cpu": (45, 45)}
+"""Of operators and of models; Triton's interpreter takes milliseconds for each tile."""
+
+
+def all_cases(device: str) -> list[ParityCase]:
+    """Every row; without a GPU, those that Triton's interpreter can do, with few points."""
+    kind = torch.device(device).type
+    operators, models = POINTS[kind]
+    rows = [*operator_cases(operators), *model_cases(models), *special_cases(models)]
+    if kind == "cuda":
+        return rows
+    return [row for row in rows if row.dtype == "fp32" and not getattr(row, "needs_cuda", False)]
+
+
+def run_parity(
+    cases: Sequence[ParityCase], out: Path, *, device: str, workers: int
+) -> Iterator[dict[str, Any]]:
+    """Check every case; one record a case, yielded as it is written, in the order they end."""
+    common = {"device": device_name(torch.device(device)), "commit": commit()}
+    work = partial(check_case, device=device)
+    for case, outcome in run_tasks(as_tasks(cases), work, workers=workers):
+        yield append_record(out, "parity", {**as_record(case, outcome), **common})
+
+
+def check_case(case: ParityCase, device: str) -> Verdict:
+    """The verdict on one case, in this process."""
+    if torch.device(device).type == "cuda":
+        torch.set_num_threads(1)  # there are as many processes as cores
+    if isinstance(case, OperatorCase):
+        return _check_operators(case, device)
+    if isinstance(case, ModelCase):
+        row = Case(
+            what="model", points=case.points, layers=case.layers, dtype=case.dtype,
+            precision=case.precision, variant=case.variant,
+        )  # fmt: skip
+        return judge_module(row, device)
+    try:
+        return run_special(case, device)
+    finally:
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+
+
+def as_record(case: ParityCase, outcome: Outcome) -> dict[str, Any]:
+    """The fields of a case's record. A number that is not finite becomes null: it is not JSON."""
+    found: dict[str, Any] = {
+        "name": case.name, "family": case.kind, "case": asdict(case), "green": False,
+        "seconds": round(outcome.seconds, 2), "error": outcome.error,
+    }  # fmt: skip
+    verdict = outcome.result
+    if isinstance(verdict, Verdict):
+        found |= {name: _as_json(value) for name, value in asdict(verdict).items()}
+        found["green"] = verdict.green
+    return found
+
+
+def _check_operators(case: OperatorCase, device: str) -> Verdict:
+    """The precisions of bf16 products are held to eager under autocast, others to eager bf16."""
+    dtype = TORCH_DTYPES[case.dtype]
+    problem = OperatorProblem(
+        over=case.over, slices=case.slices, width=case.width, dtype=dtype, points=case.points,
+        device=device,
+    )  # fmt: skip
+    autocast = case.precision in ("bf16", "bf16v")
+    way = Way(case.family, case.precision, torch.float32 if autocast else dtype, autocast)
+    return judge(_yardstick(problem), way, plan=problem.plan(way))
+
+
+@lru_cache(maxsize=2)
+def _yardstick(problem: OperatorProblem) -> Yardstick:
+    return Yardstick(problem)
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _as_json(each) for name, each in value.items()}
+    if isinstance(value, float):
+        return float(f"{value:.4g}") if math.isfinite(value) else None
+    return value

@@ -1,0 +1,194 @@
+"""What parity is checked on, as rows of data, and how the rows go to processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from slipstream.bench.cases import DTYPES, Dtype
+from slipstream.kernels.membership import Axis
+from slipstream.kernels.plan import ALLOWED, Problem, make_plan
+from slipstream.models.variants import VARIANTS
+
+SLICES = (8, 16, 32, 48, 64, 100, 128, 256, 1024)
+WIDTHS = (16, 32, 56, 64, 128, 256)
+TORCH_DTYPES: dict[Dtype, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
+COUPLED = tuple(v.name for v in VARIANTS.values() if v.stream != "pointwise")
+SHAPES = (("baseline", 32), ("baseline", 48), ("untied-ln", 32), ("slice-once", 32))
+"""Variants and slice counts that between them run every kernel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorCase:
+    """Slice and deslice by themselves, in one family."""
+
+    over: Axis
+    family: Literal["single-tile", "blocked"]
+    slices: int
+    width: int
+    dtype: Dtype
+    precision: str
+    points: int
+
+    @property
+    def kind(self) -> str:
+        return f"{self.family}, over points" if self.over == "points" else self.family
+
+    @property
+    def name(self) -> str:
+        shape = f"G={self.slices} D={self.width}"
+        return f"operator {self.kind} {shape} {self.dtype}/{self.precision}"
+
+    @property
+    def task(self) -> tuple[object, ...]:
+        """Cases of one task share kernels: what G is a multiple of is compiled in, G is not."""
+        aligned = self.slices % 16 == 0
+        return (self.kind, self.width, self.dtype, self.precision, aligned)
+
+    @property
+    def seconds(self) -> float:
+        """Roughly, on a GPU: almost all of it is compilation, and wide exact products take long."""
+        exact = 1 if self.precision == "bf16" else 4
+        return exact * (0.3 + (self.width / 64) ** 1.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCase:
+    """A model of the paper's width, heads and slices."""
+
+    variant: str
+    dtype: Dtype
+    precision: str
+    points: int
+    layers: int = 2
+    kind: str = "model"
+
+    @property
+    def name(self) -> str:
+        return f"model {self.variant} {self.dtype}/{self.precision}"
+
+    @property
+    def task(self) -> tuple[object, ...]:
+        return (self.kind, self.variant, self.dtype)
+
+    @property
+    def seconds(self) -> float:
+        return 10.0 if self.variant == "slice-once" else 4.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecialCase:
+    """One of the checks of `special.py`, which `check` names."""
+
+    check: str
+    dtype: Dtype = "fp32"
+    precision: str = "ieee"
+    variant: str = "baseline"
+    over: Axis = "slots"
+    slices: int = 32
+    points: int
+    layers: int = 2
+    seconds: float = 10.0
+    needs_cuda: bool = False
+    kind: str = "special"
+
+    @property
+    def name(self) -> str:
+        over = " over points" if self.over == "points" else ""
+        shape = f"G={self.slices}{over}"
+        return f"special {self.check} {self.variant} {shape} {self.dtype}/{self.precision}"
+
+    @property
+    def task(self) -> tuple[object, ...]:
+        return (self.name,)
+
+
+ParityCase = OperatorCase | ModelCase | SpecialCase
+
+
+def operator_cases(points: int) -> list[OperatorCase]:
+    """Every slice count, width, dtype and precision, over both axes, in every family that fits."""
+    axes: tuple[Axis, ...] = ("slots", "points")
+    return [
+        OperatorCase(
+            over=over, family=family, slices=slices, width=width, dtype=dtype,
+            precision=precision, points=points,
+        )
+        for over in axes
+        for slices in SLICES
+        for width in WIDTHS
+        for dtype in DTYPES
+        for precision in ALLOWED[DTYPES[dtype]]
+        for family in _families(over, slices, width, dtype, precision)
+    ]  # fmt: skip
+
+
+def model_cases(points: int) -> list[ModelCase]:
+    """Every variant in every precision."""
+    return [
+        ModelCase(variant=variant, dtype=dtype, precision=precision, points=points)
+        for variant in VARIANTS
+        for dtype in DTYPES
+        for precision in ALLOWED[DTYPES[dtype]]
+    ]
+
+
+def special_cases(points: int) -> list[SpecialCase]:
+    """What a grid of shapes does not show."""
+    rows = [
+        SpecialCase(check="trajectory", variant=v, points=points, seconds=20) for v in COUPLED
+    ]
+    for variant, slices in SHAPES:
+        at = {"variant": variant, "slices": slices, "points": points}
+        rows += [
+            SpecialCase(check="batch of two", **at),  # type: ignore[arg-type]
+            SpecialCase(check="one point, model", **{**at, "points": 1}),  # type: ignore[arg-type]
+        ]
+        for dtype, precision in (("fp32", "ieee"), ("bf16", "bf16")):
+            at |= {"dtype": dtype, "precision": precision, "needs_cuda": True, "seconds": 15.0}
+            rows += [
+                SpecialCase(check="graph inference", **at),  # type: ignore[arg-type]
+                SpecialCase(check="graph training", **at),  # type: ignore[arg-type]
+            ]
+    blocks = [v for v in COUPLED if v != "slice-once"]
+    rows += [SpecialCase(check="checkpointing", variant=v, points=points) for v in blocks]
+    rows += [
+        SpecialCase(check="compiled", variant=v, points=points, seconds=60, layers=layers)
+        for v, layers in (("baseline", 8), *((v, 2) for v in COUPLED if v != "baseline"))
+    ]
+    memberships: tuple[tuple[Axis, int], ...] = (("slots", 32), ("slots", 48), ("points", 32))
+    for over, slices in memberships:
+        rows.append(SpecialCase(check="strided", over=over, slices=slices, points=points))
+        rows.append(SpecialCase(check="one point", over=over, slices=slices, points=1))
+        rows.append(
+            SpecialCase(
+                check="past 32 bits", over=over, slices=slices, points=(1 << 23) + 4097,
+                dtype="bf16", precision="bf16", seconds=50, needs_cuda=True,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def as_tasks(cases: Iterable[ParityCase]) -> list[list[ParityCase]]:
+    """Cases that share kernels together; the longest task first, so that none is left over."""
+    tasks: dict[tuple[object, ...], list[ParityCase]] = {}
+    for case in cases:
+        tasks.setdefault(case.task, []).append(case)
+    return sorted(tasks.values(), key=_seconds, reverse=True)
+
+
+def _seconds(task: list[ParityCase]) -> float:
+    """A special case takes its time; of others the first compiles what the rest uses."""
+    return task[0].seconds * (1 + 0.1 * len(task))
+
+
+def _families(
+    over: Axis, slices: int, width: int, dtype: Dtype, precision: str
+) -> list[Literal["single-tile", "blocked"]]:
+    """`blocked` takes every shape; the other one where the plan itself would take it."""
+    problem = Problem("cuda", DTYPES[dtype], slices, width, width, over)
+    fits = make_plan(problem, precision=precision).family == "single-tile"
+    return ["single-tile", "blocked"] if fits else ["blocked"]
