@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from slipstream.core import runtime
 from slipstream.core.checks import check_like, check_shape
 from slipstream.core.shapes import Float
 from slipstream.kernels import reference
 from slipstream.kernels.membership import Axis, Membership, TokenSums
-from slipstream.kernels.plan import Impl, Plan, Precision, Problem, make_plan
+from slipstream.kernels.plan import How, Impl, Plan, Precision, Problem, make_plan
 
 if runtime.HAS_TRITON:
-    from slipstream.kernels import ops
+    from slipstream.kernels import norm, ops
 
 
 def slice_points(
@@ -31,9 +32,7 @@ def slice_points(
     else "ieee". Raises ValueError when shape, dtype or device do not fit the membership, when the
     dtype does not allow the precision, and when `impl="fused"` cannot be had.
     """
-    batch, points = membership.query.shape[:2]
-    check_shape("values", values, "B N H V", (batch, points, membership.heads, None))
-    check_like("values", values, "query", membership.query)
+    _check_values(membership, values)
     plan = plan_for(membership, values.shape[-1], impl=impl, precision=precision)
     if plan.family == "reference":
         return reference.slice_points(membership, values)
@@ -43,9 +42,8 @@ def slice_points(
         membership.query, values, *_slots(membership), stats, str(plan.precision), plan.family,
         membership.over,
     )  # fmt: skip
-    if not torch.is_autocast_enabled(values.device.type):
-        numerator, mass = numerator.to(values.dtype), mass.to(values.dtype)
-    return TokenSums(numerator, mass, log_normalizer if membership.over == "points" else None)
+    normalizer = log_normalizer if membership.over == "points" else None
+    return _as_given(TokenSums(numerator, mass, normalizer), values)
 
 
 def deslice_tokens(
@@ -69,6 +67,58 @@ def deslice_tokens(
         plan.family,
     )  # fmt: skip
     return out
+
+
+def couple(
+    membership: Membership,
+    values: Float[Tensor, "B N H V"],
+    mix: Callable[[Tensor], Tensor],
+    *,
+    epsilon: float = 0.0,
+    impl: Impl = "auto",
+    precision: Precision | str | None = None,
+) -> Float[Tensor, "B N H V"]:
+    """Slice the values, mix the tokens, deslice them by the same membership.
+
+    The result is that of `slice_points`, `tokens(epsilon)`, `mix` and `deslice_tokens` one after
+    another; the kernels compute the gradients of slice and deslice together, which is faster. `mix`
+    maps tokens (B, H, G, V) to as many. Raises as `slice_points` does.
+    """
+    how: How = {"impl": impl, "precision": precision}
+    plan = plan_for(membership, values.shape[-1], impl=impl, precision=precision)
+    if plan.family == "reference" or membership.over == "points":
+        tokens = mix(slice_points(membership, values, **how).tokens(epsilon))
+        return deslice_tokens(membership, tokens, **how)
+    _check_values(membership, values)
+    membership, values = _as_computed(membership), values.to(compute_dtype(values))
+    slots, chosen = _slots(membership), (str(plan.precision), plan.family)
+    stats = _statistics(membership, plan)
+    numerator, mass, *carriers = ops.pair_slice(membership.query, values, *slots, stats, *chosen)
+    sums = _as_given(TokenSums(numerator, mass), values)
+    tokens = mix(sums.tokens(epsilon))
+    check_shape("the tokens that mix returns", tokens, "B H G V", tuple(numerator.shape))
+    return ops.pair_deslice(tokens, *carriers, membership.query, *slots, stats, *chosen)
+
+
+def add_norm(
+    stream: Float[Tensor, "*batch C"],
+    update: Float[Tensor, "*batch C"] | None,
+    layer: nn.LayerNorm,
+    *,
+    impl: Impl = "auto",
+) -> tuple[Float[Tensor, "*batch C"], Float[Tensor, "*batch C"]]:
+    """stream + update, and its LayerNorm for a layer that computes in autocast's dtype.
+
+    One kernel on a GPU in eager mode; plain PyTorch elsewhere, and under `torch.compile`, which
+    fuses it by itself.
+    """
+    if not _norm_is_fused(stream, layer, impl):
+        stream = stream if update is None else stream + update
+        return stream, layer(stream)
+    summed, normed, _, _ = norm.add_norm(
+        stream, update, layer.weight, layer.bias, layer.eps, compute_dtype(stream)
+    )
+    return stream if update is None else summed, normed
 
 
 def with_statistics(
@@ -124,6 +174,29 @@ def compute_dtype(tensor: Tensor) -> torch.dtype:
     if torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
     return tensor.dtype
+
+
+def _norm_is_fused(stream: Tensor, layer: nn.LayerNorm, impl: Impl) -> bool:
+    if impl == "reference" or torch.compiler.is_compiling() or not runtime.HAS_TRITON:
+        return False
+    dtypes = (torch.float32, torch.bfloat16, torch.float16)
+    interpreted = runtime.TRITON_INTERPRETED and impl != "auto"
+    device = stream.device.type == "cuda" or interpreted
+    return device and stream.dtype in dtypes and stream.shape[-1] <= norm.WIDEST
+
+
+def _check_values(membership: Membership, values: Tensor) -> None:
+    batch, points = membership.query.shape[:2]
+    check_shape("values", values, "B N H V", (batch, points, membership.heads, None))
+    check_like("values", values, "query", membership.query)
+
+
+def _as_given(sums: TokenSums, values: Tensor) -> TokenSums:
+    """The kernels' fp32 sums in the dtype of the values; under autocast they stay as they are."""
+    if torch.is_autocast_enabled(values.device.type):
+        return sums
+    numerator, mass = sums.numerator.to(values.dtype), sums.mass.to(values.dtype)
+    return replace(sums, numerator=numerator, mass=mass)
 
 
 def _as_computed(membership: Membership) -> Membership:

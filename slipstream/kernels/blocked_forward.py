@@ -2,7 +2,8 @@
 
 The slot axis is walked in blocks of BG. Weights are formed as exp(logit - m) / l from per-point
 statistics (m, l), two floats a point and head; for weights normalised over the points, from one log
-normaliser a slot. Widths are padded to powers of two (BD, BV) by masks.
+normaliser a slot. Logits, and with them every m, are in units of log 2: exponentials are powers of
+two. Widths are padded to powers of two (BD, BV) by masks.
 """
 
 from __future__ import annotations
@@ -11,11 +12,18 @@ import triton
 import triton.language as tl
 
 from slipstream.kernels.primitives import (
+    NOWHERE,
+    add_column_sums,
+    column_sums,
+    head_program,
     load_rows,
     load_slot_bias,
+    logit_scale,
+    no_column_sums,
     product,
     reciprocal,
     slot_logits,
+    slot_program,
     store_rows,
 )
 
@@ -29,11 +37,11 @@ def statistics(
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, BN: tl.constexpr, BG: tl.constexpr,
 ):  # fmt: skip
     """m and l of every point and head, (B, H, N) each, in one online pass over the slots."""
-    i_n, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_n, i_h, i_b = head_program(heads)
     o_n = i_n * BN + tl.arange(0, BN)
     p_weight = slot_weight + i_b * weight_b + i_h * weight_h
     p_bias = slot_bias + i_b * bias_b + i_h * bias_h
-    inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
+    scale = logit_scale(tl.load(temperature + i_h))
     # [BN, BD]
     b_query = load_rows(query + i_b * query_b + i_h * query_h, o_n, query_n, D, BD, points)
     b_m = tl.full([BN], float("-inf"), tl.float32)
@@ -41,11 +49,10 @@ def statistics(
     for first in range(0, slots, BG):
         o_g = first + tl.arange(0, BG)
         b_slots = load_rows(p_weight, o_g, D, D, BD, slots)
-        b_bias = load_slot_bias(p_bias, o_g, slots, HAS_BIAS)
-        b_logits = slot_logits(b_query, b_slots, b_bias, inverse, LOGITS)
-        b_logits = tl.where((o_g < slots)[None, :], b_logits, float("-inf"))
+        b_bias = load_slot_bias(p_bias, o_g, slots, scale, HAS_BIAS, NOWHERE)
+        b_logits = slot_logits(b_query, b_slots, b_bias, scale, LOGITS)
         b_new = tl.maximum(b_m, tl.max(b_logits, 1))
-        b_l = b_l * tl.exp(b_m - b_new) + tl.sum(tl.exp(b_logits - b_new[:, None]), 1)
+        b_l = b_l * tl.exp2(b_m - b_new) + tl.sum(tl.exp2(b_logits - b_new[:, None]), 1)
         b_m = b_new
     o_row = (i_b * heads + i_h) * points + o_n
     tl.store(row_max + o_row, b_m, mask=o_n < points)
@@ -63,14 +70,14 @@ def deslice_forward(
     BN: tl.constexpr, BG: tl.constexpr,
 ):  # fmt: skip
     """out (B, N, H, V): by m and l where they are in hand, else online, leaving them behind."""
-    i_n, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_n, i_h, i_b = head_program(heads)
     o_n = i_n * BN + tl.arange(0, BN)
     m_n = o_n < points
     o_row = (i_b * heads + i_h) * points + o_n
     p_weight = slot_weight + i_b * weight_b + i_h * weight_h
     p_bias = slot_bias + i_b * bias_b + i_h * bias_h
     p_tokens = tokens + (i_b * heads + i_h) * slots * V
-    inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
+    scale = logit_scale(tl.load(temperature + i_h))
     # [BN, BD]
     b_query = load_rows(query + i_b * query_b + i_h * query_h, o_n, query_n, D, BD, points)
     if HAS_STATISTICS:
@@ -84,16 +91,15 @@ def deslice_forward(
         o_g = first + tl.arange(0, BG)
         # [BG, BD], [BG], [BG, BV]
         b_slots = load_rows(p_weight, o_g, D, D, BD, slots)
-        b_bias = load_slot_bias(p_bias, o_g, slots, HAS_BIAS)
+        b_bias = load_slot_bias(p_bias, o_g, slots, scale, HAS_BIAS, NOWHERE)
         b_tokens = load_rows(p_tokens, o_g, V, V, BV, slots)
-        b_logits = slot_logits(b_query, b_slots, b_bias, inverse, LOGITS)
-        b_logits = tl.where((o_g < slots)[None, :], b_logits, float("-inf"))
+        b_logits = slot_logits(b_query, b_slots, b_bias, scale, LOGITS)
         if HAS_STATISTICS:
-            b_exp = tl.exp(b_logits - b_m[:, None])
+            b_exp = tl.exp2(b_logits - b_m[:, None])
         else:
             b_new = tl.maximum(b_m, tl.max(b_logits, 1))
-            b_scale = tl.exp(b_m - b_new)
-            b_exp = tl.exp(b_logits - b_new[:, None])
+            b_scale = tl.exp2(b_m - b_new)
+            b_exp = tl.exp2(b_logits - b_new[:, None])
             b_l = b_l * b_scale + tl.sum(b_exp, 1)
             b_out = b_out * b_scale[:, None]
             b_m = b_new
@@ -116,17 +122,18 @@ def slice_forward(
     BN: tl.constexpr, BG: tl.constexpr,
 ):  # fmt: skip
     """partial[b, h, part] = numerator (G V) | mass (G); a program owns BG slots."""
-    i_part, i_g, i_bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
-    i_b, i_h = i_bh // heads, i_bh % heads
+    i_part, i_g, i_h, i_b = slot_program(heads, slots, BG)
+    i_bh = i_b * heads + i_h
     o_g = i_g * BG + tl.arange(0, BG)
     p_query = query + i_b * query_b + i_h * query_h
     p_values = values + i_b * values_b + i_h * values_h
-    inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
+    scale = logit_scale(tl.load(temperature + i_h))
     # [BG, BD], [BG]
     b_slots = load_rows(slot_weight + i_b * weight_b + i_h * weight_h, o_g, D, D, BD, slots)
-    b_bias = load_slot_bias(slot_bias + i_b * bias_b + i_h * bias_h, o_g, slots, HAS_BIAS)
+    p_bias = slot_bias + i_b * bias_b + i_h * bias_h
+    b_bias = load_slot_bias(p_bias, o_g, slots, scale, HAS_BIAS, NOWHERE)
     b_numerator = tl.zeros([BG, BV], tl.float32)
-    b_mass = tl.zeros([BG], tl.float32)
+    b_mass = no_column_sums(BG, VALUES)
     for start in range(i_part * BN, points, parts * BN):
         o_n = start + tl.arange(0, BN)
         m_n = o_n < points
@@ -135,14 +142,14 @@ def slice_forward(
         b_values = load_rows(p_values, o_n, values_n, V, BV, points)
         b_m = tl.load(row_max + i_bh * points + o_n, mask=m_n, other=float("inf"))
         b_l = tl.load(row_sum + i_bh * points + o_n, mask=m_n, other=1.0)
-        b_logits = slot_logits(b_query, b_slots, b_bias, inverse, LOGITS)
+        b_logits = slot_logits(b_query, b_slots, b_bias, scale, LOGITS)
         # Beyond the last point m is infinite, so the weights are zero.
-        b_w = tl.exp(b_logits - b_m[:, None]) * reciprocal(b_l)[:, None]
-        b_mass += tl.sum(b_w, 0)
+        b_w = tl.exp2(b_logits - b_m[:, None]) * reciprocal(b_l)[:, None]
+        b_mass = add_column_sums(b_mass, b_w, m_n, VALUES)
         b_numerator += product(tl.trans(b_w), b_values, VALUES)
     p_part = partial + (i_bh * parts + i_part) * slots * (V + 1)
     store_rows(p_part, b_numerator, o_g, V, V, BV, slots)
-    tl.store(p_part + slots * V + o_g, b_mass, mask=o_g < slots)
+    tl.store(p_part + slots * V + o_g, column_sums(b_mass, VALUES), mask=o_g < slots)
 
 
 @triton.jit
@@ -160,15 +167,16 @@ def slice_forward_over_points(
     partial[b, h, part] = sum of exp(logit - max) values (G x V) | max (G) | sum of exp(logit - max)
     (G), over the part's points; a part without points leaves (0, -inf, 0).
     """
-    i_part, i_g, i_bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
-    i_b, i_h = i_bh // heads, i_bh % heads
+    i_part, i_g, i_h, i_b = slot_program(heads, slots, BG)
+    i_bh = i_b * heads + i_h
     o_g = i_g * BG + tl.arange(0, BG)
     p_query = query + i_b * query_b + i_h * query_h
     p_values = values + i_b * values_b + i_h * values_h
-    inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
+    scale = logit_scale(tl.load(temperature + i_h))
     # [BG, BD], [BG]
     b_slots = load_rows(slot_weight + i_b * weight_b + i_h * weight_h, o_g, D, D, BD, slots)
-    b_bias = load_slot_bias(slot_bias + i_b * bias_b + i_h * bias_h, o_g, slots, HAS_BIAS)
+    p_bias = slot_bias + i_b * bias_b + i_h * bias_h
+    b_bias = load_slot_bias(p_bias, o_g, slots, scale, HAS_BIAS, 0.0)
     b_sum = tl.zeros([BG, BV], tl.float32)
     b_m = tl.full([BG], float("-inf"), tl.float32)
     b_l = tl.zeros([BG], tl.float32)
@@ -177,11 +185,11 @@ def slice_forward_over_points(
         # [BN, BD], [BN, BV]
         b_query = load_rows(p_query, o_n, query_n, D, BD, points)
         b_values = load_rows(p_values, o_n, values_n, V, BV, points)
-        b_logits = slot_logits(b_query, b_slots, b_bias, inverse, LOGITS)
+        b_logits = slot_logits(b_query, b_slots, b_bias, scale, LOGITS)
         b_logits = tl.where((o_n < points)[:, None], b_logits, float("-inf"))
         b_new = tl.maximum(b_m, tl.max(b_logits, 0))
-        b_scale = tl.exp(b_m - b_new)
-        b_exp = tl.exp(b_logits - b_new[None, :])
+        b_scale = tl.exp2(b_m - b_new)
+        b_exp = tl.exp2(b_logits - b_new[None, :])
         b_l = b_l * b_scale + tl.sum(b_exp, 0)
         b_sum = b_sum * b_scale[:, None] + product(tl.trans(b_exp), b_values, VALUES)
         b_m = b_new

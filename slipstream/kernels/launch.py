@@ -7,10 +7,11 @@ buffer and added up by torch in a fixed order, so that two runs agree to the bit
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -20,6 +21,8 @@ from slipstream.kernels.plan import PRODUCTS, Precision
 from slipstream.kernels.tiles import Tile, pick_tile
 
 TABLE = "h200"
+LOG_2 = math.log(2)
+"""Logits inside the kernels are in units of it."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class Operands:
 
     def parts(self, tile: Tile, programs: int) -> int:
         """Into how many parts the points go, when `programs` programs work on each part."""
-        wanted = max(1, tile.per_sm * _multiprocessors(self.query.device) // programs)
+        wanted = max(1, tile.per_sm * multiprocessors(self.query.device) // programs)
         return min(wanted, _ceil(self.points, tile.points))
 
     def buffer(self, *shape: int) -> Tensor:
@@ -114,12 +117,16 @@ def row_strides(tensor: Tensor, heads: int) -> tuple[int, int, int]:
 def run(
     kernel: Any, grid: tuple[int, ...], tile: Tile, *arguments: object, **constants: object
 ) -> None:
-    device = next(a.device for a in arguments if isinstance(a, Tensor))
-    guard = torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
-    with guard:
+    with device_guard(next(a for a in arguments if isinstance(a, Tensor))):
         kernel[grid](
             *arguments, **constants, BN=tile.points, num_warps=tile.warps, num_stages=tile.stages
         )
+
+
+def device_guard(tensor: Tensor) -> contextlib.AbstractContextManager[object]:
+    """Triton launches on the current device: make it the tensor's."""
+    on_gpu = tensor.device.type == "cuda"
+    return torch.cuda.device(tensor.device) if on_gpu else contextlib.nullcontext()
 
 
 def to_layout(gradient: Tensor, parameter: Tensor) -> Tensor:
@@ -161,7 +168,7 @@ def _padded(width: int) -> int:
 
 
 @cache
-def _multiprocessors(device: torch.device) -> int:
+def multiprocessors(device: torch.device) -> int:
     if device.type != "cuda":
         return 1
     return torch.cuda.get_device_properties(device).multi_processor_count
@@ -169,6 +176,59 @@ def _multiprocessors(device: torch.device) -> int:
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 """Of query, values or tokens, slot weight, slot bias (empty without one), temperature."""
+
+
+@dataclass(frozen=True)
+class Backward:
+    """What a backward kernel is of, and the gradients that came in; see `single_tile.backward`.
+
+    Pointers that a kind does not need are there all the same, and never followed.
+    """
+
+    kind: Literal["slice", "deslice", "pair"]
+    rows: Tensor
+    tokens: Tensor
+    shift: Tensor
+    output_gradient: Tensor
+    output_tokens: Tensor
+
+    @staticmethod
+    def of_slice(values: Tensor, numerator_gradient: Tensor, shift: Tensor) -> Backward:
+        values, tokens = rows(values), numerator_gradient.contiguous()
+        return Backward("slice", values, tokens, shift.contiguous(), values, tokens)
+
+    @staticmethod
+    def of_deslice(output_gradient: Tensor, tokens: Tensor) -> Backward:
+        gradient, tokens = rows(output_gradient), tokens.contiguous()
+        return Backward("deslice", gradient, tokens, tokens, gradient, tokens)
+
+    @staticmethod
+    def of_pair(of_slice: Backward, of_deslice: Backward) -> Backward:
+        gradient, tokens = of_deslice.rows, of_deslice.tokens
+        return replace(of_slice, kind="pair", output_gradient=gradient, output_tokens=tokens)
+
+    @property
+    def tile_prefix(self) -> str:
+        """A pair holds more in registers and has tiles of its own."""
+        return "pair_" if self.kind == "pair" else ""
+
+    def centred(self) -> tuple[Backward, Tensor]:
+        """Tokens and shift less their mean over the slots, and the mean of the tokens."""
+        mean = self.tokens.float().mean(-2)
+        tokens = self.tokens.float() - mean[..., None, :]
+        if self.kind == "deslice":
+            return replace(self, tokens=tokens, shift=tokens, output_tokens=tokens), mean
+        shift = self.shift - self.shift.mean(-1, keepdim=True)
+        output = self.output_tokens.float()
+        output = tokens if self.kind == "slice" else output - output.mean(-2, keepdim=True)
+        return replace(self, tokens=tokens, shift=shift, output_tokens=output), mean
+
+    def strides(self, heads: int) -> tuple[int, ...]:
+        return (*row_strides(self.rows, heads), *row_strides(self.output_gradient, heads))
+
+    def token_sizes(self, slices: int) -> list[int]:
+        """How many numbers of the tokens' gradient a kernel leaves: those of deslice only."""
+        return [slices * self.rows.shape[-1]] if self.kind == "deslice" else []
 
 
 # --- single-tile -----------------------------------------------------------------------------
@@ -181,7 +241,7 @@ def slice_single_tile(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
     parts = o.parts(tile, o.batch * o.heads)
     partial = o.buffer(o.batch, o.heads, parts, slices * width + slices)
     run(
-        single_tile.slice_forward, (parts, o.heads, o.batch), tile,
+        single_tile.slice_forward, (parts * o.heads, o.batch), tile,
         o.query, values, *o.pointers(), partial, o.points, o.heads, parts,
         *o.query_strides(), *row_strides(values, o.heads), *o.slot_strides(),
         **o.products(), G=slices, D=o.width, V=width,
@@ -197,7 +257,7 @@ def deslice_single_tile(o: Operands, tokens: Tensor) -> Tensor:
     parts = o.parts(tile, o.batch * o.heads)
     out = o.query.new_empty(o.batch, o.points, o.heads, width)
     run(
-        single_tile.deslice_forward, (parts, o.heads, o.batch), tile,
+        single_tile.deslice_forward, (parts * o.heads, o.batch), tile,
         o.query, tokens, *o.pointers(), out, o.points, o.heads, parts,
         *o.query_strides(), *o.slot_strides(),
         **o.products(), G=o.slices, D=o.width, V=width,
@@ -205,40 +265,37 @@ def deslice_single_tile(o: Operands, tokens: Tensor) -> Tensor:
     return out
 
 
-def backward_single_tile(
-    o: Operands, values: Tensor, tokens: Tensor, mass_gradient: Tensor | None
-) -> Gradients:
-    """Of slice where there is a gradient of the mass, of deslice where there is none."""
-    values, tokens = rows(values), tokens.contiguous()
-    width, slices, of_slice = values.shape[-1], o.slices, mass_gradient is not None
-    tile = o.tile("single-tile/backward", width)
+def backward_single_tile(o: Operands, of: Backward) -> Gradients:
+    width, slices = of.rows.shape[-1], o.slices
+    tile = o.tile(f"single-tile/{of.tile_prefix}backward", width)
     parts = o.parts(tile, o.batch * o.heads)
-    sizes = [slices * o.width, slices, 1] + ([] if of_slice else [slices * width])
+    sizes = [slices * o.width, slices, 1] + of.token_sizes(slices)
     partial = o.buffer(o.batch, o.heads, parts, sum(sizes))
     query_gradient = o.query.new_empty(o.batch, o.points, o.heads, o.width)
-    values_gradient = torch.empty_like(query_gradient) if of_slice else query_gradient
+    rows_gradient = query_gradient if of.kind == "deslice" else torch.empty_like(query_gradient)
     run(
-        single_tile.backward, (parts, o.heads, o.batch), tile,
-        o.query, values, tokens, tokens if mass_gradient is None else mass_gradient.contiguous(),
-        *o.pointers(), query_gradient, values_gradient, partial, o.points, o.heads, parts,
-        *o.query_strides(), *row_strides(values, o.heads), *o.slot_strides(),
-        **o.products(), OF_SLICE=of_slice, G=slices, D=o.width, V=width,
+        single_tile.backward, (parts * o.heads, o.batch), tile,
+        o.query, of.rows, of.tokens, of.shift, of.output_gradient, of.output_tokens,
+        *o.pointers(), query_gradient, rows_gradient, partial, o.points, o.heads, parts,
+        *o.query_strides(), *of.strides(o.heads), *o.slot_strides(),
+        **o.products(), OF=of.kind, G=slices, D=o.width, V=width,
     )  # fmt: skip
-    weight, bias, temperature, *rest = partial.sum(2).split(sizes, -1)
-    other = values_gradient if of_slice else _own(rest[0].unflatten(-1, (slices, width)))
-    return _gradients(o, query_gradient, other, weight, bias, temperature)
+    weight, bias, temperature, *tokens = partial.sum(2).split(sizes, -1)
+    other = _own(tokens[0].unflatten(-1, (slices, width))) if tokens else rows_gradient
+    weight = weight.unflatten(-1, (slices, o.width))
+    return _gradients(o, query_gradient, other, weight, bias, temperature.sum((0, -1)))
 
 
 # --- blocked ---------------------------------------------------------------------------------
 
 
 def statistics(o: Operands) -> Tensor:
-    """(2, B, H, N): the largest logit of every point and head, and the sum of exponentials."""
+    """(2, B, H, N): the largest logit, in units of log 2, and the sum of exponentials."""
     tile = o.tile("blocked/statistics", o.width)
     out = o.buffer(2, o.batch, o.heads, o.points)
     constants = {k: v for k, v in o.products().items() if k != "VALUES"}
     run(
-        blocked_forward.statistics, (_ceil(o.points, tile.points), o.heads, o.batch), tile,
+        blocked_forward.statistics, (_ceil(o.points, tile.points) * o.heads, o.batch), tile,
         o.query, *o.pointers(), out[0], out[1], o.points, o.heads, o.slices,
         *o.query_strides(), *o.slot_strides(),
         **constants, D=o.width, BD=_padded(o.width), BG=_slots(o, tile),
@@ -264,10 +321,10 @@ def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
     partial = _slot_owned_sums(o, values, kernel, "slice_forward_over_points", (), width + 2)
     sums, largest, total = partial.split((slices * width, slices, slices), -1)
     overall = largest.amax(2)
-    scale = (largest - overall[:, :, None]).exp()
+    scale = (largest - overall[:, :, None]).exp2()
     normalizer = (total * scale).sum(2)
     numerator = (sums.unflatten(-1, (slices, width)) * scale[..., None]).sum(2)
-    return numerator / normalizer[..., None], overall + normalizer.log()
+    return numerator / normalizer[..., None], overall * LOG_2 + normalizer.log()
 
 
 def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -278,7 +335,7 @@ def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[
     out = o.query.new_empty(o.batch, o.points, o.heads, width)
     found = o.buffer(2, o.batch, o.heads, o.points) if stats is None else stats
     run(
-        blocked_forward.deslice_forward, (_ceil(o.points, tile.points), o.heads, o.batch), tile,
+        blocked_forward.deslice_forward, (_ceil(o.points, tile.points) * o.heads, o.batch), tile,
         o.query, tokens, *o.pointers(), out, found[0], found[1], o.points, o.heads, o.slices,
         *o.query_strides(), *o.slot_strides(), HAS_STATISTICS=stats is not None,
         **o.products(), D=o.width, BD=_padded(o.width), V=width, BV=_padded(width),
@@ -288,50 +345,69 @@ def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[
 
 
 def backward_blocked(
-    o: Operands,
-    values: Tensor,
-    tokens: Tensor,
-    shift: Tensor | None,
-    normalizer: tuple[Tensor, Tensor] | Tensor,
+    o: Operands, of: Backward, normalizer: tuple[Tensor, Tensor] | Tensor
 ) -> Gradients:
-    """Of slice where there is a `shift`, of deslice where there is none.
-
-    `normalizer` is (m, l) for weights over the slots, the log normaliser of every slot for weights
-    over the points.
-    """
-    values, tokens = rows(values), tokens.contiguous()
-    width, of_slice = values.shape[-1], shift is not None
+    """`normalizer`: (m, l) for weights over the slots, else every slot's log normaliser."""
     over_points = isinstance(normalizer, Tensor)
-    m, row_sum = (normalizer, normalizer) if isinstance(normalizer, Tensor) else normalizer
-    shift = tokens if shift is None else shift.contiguous()
-    correction = m if over_points else o.buffer(o.batch, o.heads, o.points)
+    mean_tokens = of.tokens
+    if isinstance(normalizer, Tensor):
+        m = row_sum = normalizer / LOG_2
+        correction = m
+    else:
+        m, row_sum = normalizer
+        correction = o.buffer(o.batch, o.heads, o.points)
+        of, mean_tokens = of.centred()
+    width = of.rows.shape[-1]
     query_gradient = o.query.new_empty(o.batch, o.points, o.heads, o.width)
-    values_gradient = values.new_empty(values.shape) if of_slice else query_gradient
-    reads = (o.query, values, tokens, shift, *o.pointers(), m, row_sum, correction)
-    strides = (*o.query_strides(), *row_strides(values, o.heads), *o.slot_strides())
+    rows_gradient = query_gradient if of.kind == "deslice" else of.rows.new_empty(of.rows.shape)
+    reads = (
+        o.query, of.rows, of.tokens, of.shift, of.output_gradient, of.output_tokens, mean_tokens,
+        *o.pointers(), m, row_sum, correction,
+    )  # fmt: skip
+    strides = (*o.query_strides(), *of.strides(o.heads), *o.slot_strides())
     constants = {
-        **o.products(), "OF_SLICE": of_slice, "OVER_POINTS": over_points,
+        **o.products(), "OF": of.kind, "OVER_POINTS": over_points,
         "D": o.width, "BD": _padded(o.width), "V": width, "BV": _padded(width),
     }  # fmt: skip
-    tile = o.tile("blocked/backward_points", width)
+    tile = o.tile(f"blocked/{of.tile_prefix}backward_points", width)
     run(
-        blocked_backward.backward_points, (_ceil(o.points, tile.points), o.heads, o.batch), tile,
-        *reads, query_gradient, values_gradient, o.points, o.heads, o.slices, *strides,
+        blocked_backward.backward_points, (_ceil(o.points, tile.points) * o.heads, o.batch), tile,
+        *reads, query_gradient, rows_gradient, o.points, o.heads, o.slices, *strides,
         **constants, BG=_slots(o, tile),
     )  # fmt: skip
-    tile = o.tile("blocked/backward_slots", width)
+    tile = o.tile(f"blocked/{of.tile_prefix}backward_slots", width)
     blocks = _ceil(o.slices, _slots(o, tile))
     parts = o.parts(tile, o.batch * o.heads * blocks)
-    sizes = [o.slices * o.width, o.slices, o.slices] + ([] if of_slice else [o.slices * width])
+    sizes = [o.slices * o.width, o.slices] + of.token_sizes(o.slices)
     partial = o.buffer(o.batch, o.heads, parts, sum(sizes))
     run(
-        blocked_backward.backward_slots, (parts, blocks, o.batch * o.heads), tile,
+        blocked_backward.backward_slots, (parts * o.heads * blocks, o.batch), tile,
         *reads, partial, o.points, o.heads, o.slices, parts, *strides,
         **constants, BG=_slots(o, tile),
     )  # fmt: skip
-    weight, bias, temperature, *rest = partial.sum(2).split(sizes, -1)
-    other = values_gradient if of_slice else _own(rest[0].unflatten(-1, (o.slices, width)))
+    weight, bias, *tokens = partial.sum(2).split(sizes, -1)
+    other = _own(tokens[0].unflatten(-1, (o.slices, width))) if tokens else rows_gradient
+    weight = weight.unflatten(-1, (o.slices, o.width))
+    temperature = _temperature_gradient(o, weight, bias, centred=not over_points)
     return _gradients(o, query_gradient, other, weight, bias, temperature)
+
+
+def _temperature_gradient(o: Operands, weight: Tensor, bias: Tensor, centred: bool) -> Tensor:
+    """From the gradients (B, H, G, D) and (B, H, G) of slot weight and bias.
+
+    It is -sum(logit gradient x logit) / temperature, and a logit is linear in weight and bias. Over
+    the slots a point's logit gradients sum to zero: what the slots have in common may be taken off,
+    which leaves less to cancel.
+    """
+
+    def own(parameter: Tensor, axis: int) -> Tensor:
+        parameter = parameter.float()
+        return parameter - parameter.mean(axis, keepdim=True) if centred else parameter
+
+    total = (weight * own(o.slot_weight, -2)).sum((-1, -2))
+    if o.slot_bias is not None:
+        total = total + (bias * own(o.slot_bias, -1)).sum(-1)
+    return -total.sum(0) / o.temperature
 
 
 def _slots(o: Operands, tile: Tile) -> int:
@@ -353,7 +429,7 @@ def _slot_owned_sums(
     parts = o.parts(tile, o.batch * o.heads * blocks)
     partial = o.buffer(o.batch, o.heads, parts, o.slices * columns)
     run(
-        kernel, (parts, blocks, o.batch * o.heads), tile,
+        kernel, (parts * o.heads * blocks, o.batch), tile,
         o.query, values, *o.pointers(), *stats, partial, o.points, o.heads, o.slices, parts,
         *o.query_strides(), *row_strides(values, o.heads), *o.slot_strides(),
         **o.products(), D=o.width, BD=_padded(o.width), V=width, BV=_padded(width),
@@ -365,11 +441,10 @@ def _slot_owned_sums(
 def _gradients(
     o: Operands, query: Tensor, other: Tensor, weight: Tensor, bias: Tensor, temperature: Tensor
 ) -> Gradients:
-    weight = weight.unflatten(-1, (o.slices, o.width))
     return (
         shared_heads(query, o.query),
         other,
         to_layout(weight, o.slot_weight),
         bias.new_empty(0) if o.slot_bias is None else to_layout(bias, o.slot_bias),
-        temperature.sum((0, -1)).to(o.temperature.dtype),
+        temperature.to(o.temperature.dtype),
     )

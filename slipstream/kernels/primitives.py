@@ -9,8 +9,30 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+NOWHERE = tl.constexpr(float("-inf"))
+"""The logit of a slot that is not there: its weight is zero."""
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 """The interpreter multiplies in fp32 whatever is asked, and reads the bits of bf16 as integers."""
+
+
+@triton.jit
+def head_program(heads):
+    """Which part or tile of the points, head and sample a program works on.
+
+    Heads are next to each other in memory, so programs that run together take the heads of the same
+    points.
+    """
+    i = tl.program_id(0)
+    return i // heads, i % heads, tl.program_id(1).to(tl.int64)
+
+
+@triton.jit
+def slot_program(heads, slots, BG: tl.constexpr):
+    """Part of the points, block of slots, head and sample: all that read the same points first."""
+    i = tl.program_id(0)
+    blocks = tl.cdiv(slots, BG)
+    i_part, i_h = i // (blocks * heads), i // blocks % heads
+    return i_part, i % blocks, i_h, tl.program_id(1).to(tl.int64)
 
 
 @triton.jit
@@ -22,6 +44,16 @@ def product(b_x, b_y, HOW: tl.constexpr):
         b_out = tl.dot(b_x.to(tl.bfloat16), b_y.to(tl.bfloat16))
     else:
         b_out = tl.dot(b_x.to(tl.float32), b_y.to(tl.float32), input_precision=HOW)
+    return b_out
+
+
+@triton.jit
+def rounded_to_bf16(b_x):
+    """As fp32 again."""
+    if INTERPRETED:
+        b_out = b_x
+    else:
+        b_out = b_x.to(tl.bfloat16).to(tl.float32)
     return b_out
 
 
@@ -57,29 +89,63 @@ def store_rows(p_base, b_block, o_rows, stride, COLUMNS: tl.constexpr, WIDTH: tl
 
 
 @triton.jit
-def load_slot_bias(p_bias, o_slots, slots, HAS_BIAS: tl.constexpr):
-    """[len(o_slots)] in fp32; zeros where there is no bias."""
-    if HAS_BIAS:
-        b_bias = tl.load(p_bias + o_slots, mask=o_slots < slots, other=0.0).to(tl.float32)
-    else:
-        b_bias = tl.zeros(o_slots.shape, tl.float32)
-    return b_bias
+def logit_scale(temperature):
+    """What turns a raw logit into units of log 2: exponentials are powers of two here."""
+    return tl.div_rn(tl.full([], 1.4426950408889634, tl.float32), temperature.to(tl.float32))
 
 
 @triton.jit
-def slot_logits(b_query, b_slots, b_bias, inverse_temperature, HOW: tl.constexpr):
-    """[BN, D] x [BG, D] -> [BN, BG], divided by the temperature."""
-    b_raw = product(b_query, tl.trans(b_slots), HOW)
-    return (b_raw + b_bias[None, :]) * inverse_temperature
+def load_slot_bias(p_bias, o_slots, slots, scale, HAS_BIAS: tl.constexpr, OUTSIDE: tl.constexpr):
+    """[len(o_slots)], times `scale`; zeros where there is no bias, OUTSIDE beyond the last slot."""
+    m_slots = o_slots < slots
+    if HAS_BIAS:
+        b_bias = tl.load(p_bias + o_slots, mask=m_slots, other=0.0).to(tl.float32) * scale
+    else:
+        b_bias = tl.zeros(o_slots.shape, tl.float32)
+    return tl.where(m_slots, b_bias, OUTSIDE)
+
+
+@triton.jit
+def slot_logits(b_query, b_slots, b_bias, scale, HOW: tl.constexpr):
+    """[BN, D] x [BG, D] -> [BN, BG], over the temperature, in units of log 2; b_bias has them."""
+    return product(b_query, tl.trans(b_slots), HOW) * scale + b_bias[None, :]
 
 
 @triton.jit
 def softmax_rows(b_logits):
-    """Softmax over the columns of a block that holds them all, and the logits less their largest.
+    """Softmax over the columns of a block that holds them all."""
+    b_exp = tl.exp2(b_logits - tl.max(b_logits, 1)[:, None])
+    return b_exp * reciprocal(tl.sum(b_exp, 1))[:, None]
 
-    The temperature's gradient is summed against the latter: a row's logit gradients sum to zero, so
-    the shift changes nothing but the rounding error, which it makes several times smaller.
+
+@triton.jit
+def no_column_sums(COLUMNS: tl.constexpr, HOW: tl.constexpr):
+    """Where `add_column_sums` starts."""
+    if HOW == "bf16":
+        b_sums = tl.zeros([COLUMNS, 16], tl.float32)
+    else:
+        b_sums = tl.zeros([COLUMNS], tl.float32)
+    return b_sums
+
+
+@triton.jit
+def add_column_sums(b_sums, b_x, m_rows, HOW: tl.constexpr):
+    """Add the sums of b_x, [BN, BG], over the rows of the mask.
+
+    Where operands are rounded to bf16 anyway they come from a product with ones, 16 times the same:
+    a plain sum over rows crosses lanes and warps, and costs more.
     """
-    b_centred = b_logits - tl.max(b_logits, 1)[:, None]
-    b_exp = tl.exp(b_centred)
-    return b_exp * reciprocal(tl.sum(b_exp, 1))[:, None], b_centred
+    if HOW == "bf16":
+        b_ones = tl.broadcast_to(m_rows.to(tl.float32)[:, None], [b_x.shape[0], 16])
+        b_sums += product(tl.trans(b_x), b_ones, HOW)
+    else:
+        b_sums += tl.sum(tl.where(m_rows[:, None], b_x, 0.0), 0)
+    return b_sums
+
+
+@triton.jit
+def column_sums(b_sums, HOW: tl.constexpr):
+    """What `add_column_sums` has gathered, [BG]."""
+    if HOW == "bf16":
+        b_sums = tl.max(b_sums, 1)
+    return b_sums

@@ -1,6 +1,6 @@
 """The single-tile family: all G slots in one tile, the softmax in registers, nothing stored.
 
-D, V and G are powers of two from 16 to 128. A program takes one head of one sample and every
+D, V and G are powers of two. A program takes one head of one sample and every
 `parts`-th tile of BN points; what it sums over points goes into its own row of `partial` (fp32),
 which the host adds up in a fixed order: no atomics.
 """
@@ -11,8 +11,14 @@ import triton
 import triton.language as tl
 
 from slipstream.kernels.primitives import (
+    NOWHERE,
+    add_column_sums,
+    column_sums,
+    head_program,
     load_rows,
     load_slot_bias,
+    logit_scale,
+    no_column_sums,
     product,
     reciprocal,
     slot_logits,
@@ -31,28 +37,29 @@ def slice_forward(
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """partial[b, h, part] = numerator (G x V) | mass (G), summed over the part's points."""
-    i_part, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_part, i_h, i_b = head_program(heads)
     o_g = tl.arange(0, G)
     p_query = query + i_b * query_b + i_h * query_h
     p_values = values + i_b * values_b + i_h * values_h
-    inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
+    p_bias = slot_bias + i_b * bias_b + i_h * bias_h
+    scale = logit_scale(tl.load(temperature + i_h))
     # [G, D], [G]
     b_slots = load_rows(slot_weight + i_b * weight_b + i_h * weight_h, o_g, D, D, D, G)
-    b_bias = load_slot_bias(slot_bias + i_b * bias_b + i_h * bias_h, o_g, G, HAS_BIAS)
+    b_bias = load_slot_bias(p_bias, o_g, G, scale, HAS_BIAS, NOWHERE)
     b_numerator = tl.zeros([G, V], tl.float32)
-    b_mass = tl.zeros([G], tl.float32)
+    b_mass = no_column_sums(G, VALUES)
     for start in range(i_part * BN, points, parts * BN):
         o_n = start + tl.arange(0, BN)
         # [BN, D], [BN, V]
         b_query = load_rows(p_query, o_n, query_n, D, D, points)
         b_values = load_rows(p_values, o_n, values_n, V, V, points)
-        b_w, _ = softmax_rows(slot_logits(b_query, b_slots, b_bias, inverse, LOGITS))
-        b_w = tl.where((o_n < points)[:, None], b_w, 0.0)
-        b_mass += tl.sum(b_w, 0)
+        b_w = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
+        # Rows of values beyond the last point are zero, so their weights count for the mass alone.
+        b_mass = add_column_sums(b_mass, b_w, o_n < points, VALUES)
         b_numerator += product(tl.trans(b_w), b_values, VALUES)
     p_row = partial + ((i_b * heads + i_h) * parts + i_part) * (G * V + G)
     store_rows(p_row, b_numerator, o_g, V, V, V, G)
-    tl.store(p_row + G * V + o_g, b_mass)
+    tl.store(p_row + G * V + o_g, column_sums(b_mass, VALUES))
 
 
 @triton.jit
@@ -65,90 +72,105 @@ def deslice_forward(
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """out (B, N, H, V) from tokens (B, H, G, V), both contiguous."""
-    i_part, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_part, i_h, i_b = head_program(heads)
     o_g = tl.arange(0, G)
     p_query = query + i_b * query_b + i_h * query_h
     p_out = out + i_b * points * heads * V + i_h * V
-    inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
+    p_bias = slot_bias + i_b * bias_b + i_h * bias_h
+    scale = logit_scale(tl.load(temperature + i_h))
     # [G, D], [G], [G, V]
     b_slots = load_rows(slot_weight + i_b * weight_b + i_h * weight_h, o_g, D, D, D, G)
-    b_bias = load_slot_bias(slot_bias + i_b * bias_b + i_h * bias_h, o_g, G, HAS_BIAS)
+    b_bias = load_slot_bias(p_bias, o_g, G, scale, HAS_BIAS, NOWHERE)
     b_tokens = load_rows(tokens + (i_b * heads + i_h) * G * V, o_g, V, V, V, G)
     for start in range(i_part * BN, points, parts * BN):
         o_n = start + tl.arange(0, BN)
         # [BN, D]
         b_query = load_rows(p_query, o_n, query_n, D, D, points)
-        b_w, _ = softmax_rows(slot_logits(b_query, b_slots, b_bias, inverse, LOGITS))
+        b_w = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
         b_out = product(b_w, b_tokens, VALUES)
         store_rows(p_out, b_out, o_n, heads * V, V, V, points)
 
 
 @triton.jit
 def backward(
-    query, rows, tokens, mass_gradient, slot_weight, slot_bias, temperature,
+    query, rows, tokens, mass_gradient, output_gradient, output_tokens,
+    slot_weight, slot_bias, temperature,
     query_gradient, rows_gradient, partial,
     points, heads, parts,
-    query_b, query_n, query_h, rows_b, rows_n, rows_h,
+    query_b, query_n, query_h, rows_b, rows_n, rows_h, output_b, output_n, output_h,
     weight_b, weight_h, bias_b, bias_h,
-    OF_SLICE: tl.constexpr, G: tl.constexpr, D: tl.constexpr, V: tl.constexpr,
+    OF: tl.constexpr, G: tl.constexpr, D: tl.constexpr, V: tl.constexpr,
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """Backward of either operation; they differ in what rows and tokens are.
+    """Backward of slice, of deslice, or of a pair of them with one membership.
 
-    Of slice: rows are the values, tokens the gradient of the numerator; gives the gradient of the
-    rows, w tokens. Of deslice: rows are the gradient of the output; gives the gradient of the
+    OF slice: rows are the values, tokens the gradient of the numerator; gives the gradient of the
+    rows, w tokens. OF deslice: rows are the gradient of the output; gives the gradient of the
     tokens, w^T rows. In both the gradient of the weights is rows tokens^T (plus the mass's), and
-    from there on all is equal. partial[b, h, part] = slot weight (G x D) | slot bias (G) |
-    temperature (1) | tokens (G x V, of deslice only).
+    from there on all is equal, so that of a pair is the sum: `output_gradient` and `output_tokens`
+    are the deslice's rows and tokens, the others the slice's.
+    partial[b, h, part] = slot weight (G x D) | slot bias (G) | temperature (1) | tokens (G x V, of
+    deslice only).
     """
-    i_part, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_part, i_h, i_b = head_program(heads)
     o_g = tl.arange(0, G)
     i_bh = i_b * heads + i_h
     p_query = query + i_b * query_b + i_h * query_h
     p_rows = rows + i_b * rows_b + i_h * rows_h
+    p_output = output_gradient + i_b * output_b + i_h * output_h
     p_query_gradient = query_gradient + i_b * points * heads * D + i_h * D
     p_rows_gradient = rows_gradient + i_b * points * heads * V + i_h * V
+    p_bias = slot_bias + i_b * bias_b + i_h * bias_h
+    scale = logit_scale(tl.load(temperature + i_h))
     inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
     # [G, D], [G], [G, V]
     b_slots = load_rows(slot_weight + i_b * weight_b + i_h * weight_h, o_g, D, D, D, G)
-    b_bias = load_slot_bias(slot_bias + i_b * bias_b + i_h * bias_h, o_g, G, HAS_BIAS)
+    b_bias = load_slot_bias(p_bias, o_g, G, scale, HAS_BIAS, NOWHERE)
     b_tokens = load_rows(tokens + i_bh * G * V, o_g, V, V, V, G)
-    if OF_SLICE:
+    if OF != "deslice":
         b_mass_gradient = tl.load(mass_gradient + i_bh * G + o_g).to(tl.float32)
+    if OF == "pair":
+        b_output_tokens = load_rows(output_tokens + i_bh * G * V, o_g, V, V, V, G)
     b_dslots = tl.zeros([G, D], tl.float32)
-    b_dbias = tl.zeros([G], tl.float32)
-    b_dtemperature = tl.zeros([G], tl.float32)
-    if not OF_SLICE:
+    b_dbias = no_column_sums(G, VALUES)
+    if OF == "deslice":
         b_dtokens = tl.zeros([G, V], tl.float32)
     for start in range(i_part * BN, points, parts * BN):
         o_n = start + tl.arange(0, BN)
         # [BN, D], [BN, V]
         b_query = load_rows(p_query, o_n, query_n, D, D, points)
         b_rows = load_rows(p_rows, o_n, rows_n, V, V, points)
-        b_logits = slot_logits(b_query, b_slots, b_bias, inverse, LOGITS)
-        b_w, b_centred = softmax_rows(b_logits)
+        b_w = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
         b_dw = product(b_rows, tl.trans(b_tokens), VALUES)
-        if OF_SLICE:
-            b_dw += b_mass_gradient[None, :]
-            store_rows(
-                p_rows_gradient, product(b_w, b_tokens, VALUES), o_n, heads * V, V, V, points
-            )
-        else:
-            # Rows beyond the last point are zero, so their weights do not matter here.
+        if OF == "deslice":
             b_dtokens += product(tl.trans(b_w), b_rows, VALUES)
+        else:
+            b_dw += b_mass_gradient[None, :]
+            b_drows = product(b_w, b_tokens, VALUES)
+            store_rows(p_rows_gradient, b_drows, o_n, heads * V, V, V, points)
+        if OF == "pair":
+            b_output = load_rows(p_output, o_n, output_n, V, V, points)
+            b_dw += product(b_output, tl.trans(b_output_tokens), VALUES)
         b_wdw = b_w * b_dw
         b_dlogits = b_wdw - b_w * tl.sum(b_wdw, 1)[:, None]
-        b_dlogits = tl.where((o_n < points)[:, None], b_dlogits, 0.0)
-        b_dtemperature += tl.sum(b_dlogits * b_centred, 0)
-        b_draw = b_dlogits * inverse
-        b_dbias += tl.sum(b_draw, 0)
-        b_dslots += product(tl.trans(b_draw), b_query, VALUES)
-        b_dquery = product(b_draw, b_slots, VALUES)
+        b_dbias = add_column_sums(b_dbias, b_dlogits, o_n < points, VALUES)
+        b_dslots += product(tl.trans(b_dlogits), b_query, VALUES)
+        b_dquery = product(b_dlogits, b_slots, VALUES) * inverse
         store_rows(p_query_gradient, b_dquery, o_n, heads * D, D, D, points)
-    SIZE: tl.constexpr = G * D + G + 1 + (0 if OF_SLICE else G * V)
+    b_dslots = b_dslots * inverse
+    b_dbias_sum = column_sums(b_dbias, VALUES) * inverse
+    # The temperature divides all logits: its gradient is -sum(logit gradient x logit), and a logit
+    # is linear in slot weight and bias. A row's logit gradients sum to zero, so what the slots have
+    # in common may be taken off; that leaves less to cancel.
+    b_own = b_slots.to(tl.float32) - (tl.sum(b_slots.to(tl.float32), 0) / G)[None, :]
+    b_dtemperature = tl.sum(b_dslots * b_own, 1)
+    if HAS_BIAS:
+        b_plain_bias = tl.load(p_bias + o_g).to(tl.float32)
+        b_dtemperature += b_dbias_sum * (b_plain_bias - tl.sum(b_plain_bias, 0) / G)
+    SIZE: tl.constexpr = G * D + G + 1 + (G * V if OF == "deslice" else 0)
     p_part = partial + (i_bh * parts + i_part) * SIZE
     store_rows(p_part, b_dslots, o_g, D, D, D, G)
-    tl.store(p_part + G * D + o_g, b_dbias)
+    tl.store(p_part + G * D + o_g, b_dbias_sum)
     tl.store(p_part + G * D + G, -tl.sum(b_dtemperature, 0) * inverse)
-    if not OF_SLICE:
+    if OF == "deslice":
         store_rows(p_part + G * D + G + 1, b_dtokens, o_g, V, V, V, G)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import deslice_tokens, slice_points, with_statistics
+from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
 from slipstream.kernels.membership import Membership
 from slipstream.kernels.plan import How
 from slipstream.models.layers import Slots, attend, split_heads
@@ -63,10 +63,12 @@ class Coupling(nn.Module):
         A layer without slots of its own slices by `previous`, the membership of the layer before.
         """
         slicing = self._slicing(x, previous)
-        deslicing = slicing if self.deslice_slots is None else self.deslice_slots(slicing.query)
-        sums = slice_points(slicing, split_heads(self.values(x), self.heads), **self.how)
-        tokens = self.mix(sums.tokens(EPSILON))
-        update = deslice_tokens(deslicing, tokens, **self.how)
+        values = split_heads(self.values(x), self.heads)
+        if self.deslice_slots is None:
+            update = couple(slicing, values, self.mix, epsilon=EPSILON, **self.how)
+        else:
+            tokens = self.mix(slice_points(slicing, values, **self.how).tokens(EPSILON))
+            update = deslice_tokens(self.deslice_slots(slicing.query), tokens, **self.how)
         return self.output(update.flatten(-2)), slicing
 
     def _slicing(self, x: Tensor, previous: Membership | None) -> Membership:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import deslice_tokens, slice_points, with_statistics
+from slipstream.kernels.api import couple
 from slipstream.kernels.plan import How
 from slipstream.models.layers import Mlp, Slots, attend, split_heads
 from slipstream.models.variants import EPSILON, Size
@@ -56,8 +56,12 @@ class SliceOnce(nn.Module):
 
     def forward(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N C"]:
         features = split_heads(x, 1)
-        membership = with_statistics(self.slots(features), **self.how)
-        tokens = slice_points(membership, features, **self.how).tokens(EPSILON).squeeze(1)
+        membership = self.slots(features)
+        update = couple(membership, features, self._mix, epsilon=EPSILON, **self.how)
+        return x + update.squeeze(2)
+
+    def _mix(self, tokens: Float[Tensor, "B 1 G C"]) -> Float[Tensor, "B 1 G C"]:
+        tokens = tokens.squeeze(1)
         for block in self.token_blocks:
             tokens = block(tokens)
-        return x + deslice_tokens(membership, tokens[:, None], **self.how).squeeze(2)
+        return tokens[:, None]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from slipstream.core.checks import check_choice, check_like, check_shape, check_whole
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import describe
+from slipstream.kernels.api import add_norm, describe
 from slipstream.kernels.membership import Membership
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.coupling import Coupling
@@ -21,11 +21,15 @@ from slipstream.models.variants import PAPER, Size, Variant, variant_named
 
 
 class Block(nn.Module):
-    """One layer: x + coupling(norm(x)), then x + mlp(norm(x)). Pointwise ones have no coupling."""
+    """One layer: x + coupling(norm(x)), then x + mlp(norm(x)). Pointwise ones have no coupling.
+
+    Sum and norm are one kernel (`add_norm`), so the update of the mlp is handed on to the next
+    layer's norm instead of being added here.
+    """
 
     def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
         super().__init__()
-        self.hands_on = variant.slicing == "first-layer"
+        self.hands_on, self.impl = variant.slicing == "first-layer", how["impl"]
         self.coupling: Coupling | LinearNoCoupling | None = None
         if variant.stream == "coupled":
             self.coupling_norm = nn.LayerNorm(size.width)
@@ -37,15 +41,20 @@ class Block(nn.Module):
         self.mlp = Mlp(size.width, size.mlp_ratio * variant.widening * size.width, size.width)
 
     def forward(
-        self, x: Float[Tensor, "B N C"], previous: Membership | None
-    ) -> tuple[Float[Tensor, "B N C"], Membership | None]:
+        self,
+        x: Float[Tensor, "B N C"],
+        update: Float[Tensor, "B N C"] | None,
+        previous: Membership | None,
+    ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B N C"], Membership | None]:
+        """The stream before the last update, that update, and the membership to slice by next."""
         membership = previous
         if self.coupling is not None:
-            update, membership = self.coupling(self.coupling_norm(x), previous)
-            x = x + update
+            x, normed = add_norm(x, update, self.coupling_norm, impl=self.impl)
+            update, membership = self.coupling(normed, previous)
         if not self.hands_on:
             membership = None  # it holds a query, as large as the stream itself
-        return x + self.mlp(self.mlp_norm(x)), membership
+        x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl)
+        return x, self.mlp(normed), membership
 
 
 class Transolver(nn.Module):
@@ -100,10 +109,11 @@ class Transolver(nn.Module):
         x = self.lift(self._inputs(coords, features)) + self.placeholder
         if self.once is not None:
             x = self.once(x)
+        update: Tensor | None = None
         membership: Membership | None = None
         for block in self.blocks:
-            x, membership = block(x, membership)
-        return self.head(self.head_norm(x))
+            x, update, membership = block(x, update, membership)
+        return self.head(add_norm(x, update, self.head_norm, impl=self.how["impl"])[1])
 
     @property
     def kernels(self) -> str:

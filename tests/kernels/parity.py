@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from slipstream import Membership, deslice_tokens, slice_points
+from slipstream.kernels.api import couple
 from slipstream.kernels.membership import Axis
 from slipstream.kernels.plan import Impl
 
@@ -30,6 +31,8 @@ class Case:
     bias: str = "shared"
     shared_query: bool = False
     over: Axis = "slots"
+    pair: bool = False
+    """Slice and deslice as one, by `couple`; else one beside the other."""
 
     def tensors(self, order: int = 0) -> dict[str, Tensor]:
         """Inputs in fp64, by name; without a bias there is none. Order 0 is as drawn."""
@@ -79,12 +82,22 @@ def outputs_and_gradients(
         leaves["query"], leaves["slot_weight"], leaves.get("slot_bias"), leaves["temperature"],
         case.over,
     )  # fmt: skip
-    sums = slice_points(m, leaves["values"], impl=impl, precision=precision)
-    found = {"numerator": sums.numerator, "mass": sums.mass}
-    if case.over == "slots":
-        found["out"] = deslice_tokens(m, leaves["tokens"], impl=impl, precision=precision)
-    elif sums.log_normalizer is not None:
-        found["log_normalizer"] = sums.log_normalizer
+    found: dict[str, Tensor] = {}
+    if case.pair:
+        tokens = leaves["tokens"]
+
+        def mix(t: Tensor) -> Tensor:
+            return t.sin() + tokens
+
+        how = {"impl": impl, "precision": precision}
+        found["out"] = couple(m, leaves["values"], mix, epsilon=1e-2, **how)  # type: ignore[arg-type]
+    else:
+        sums = slice_points(m, leaves["values"], impl=impl, precision=precision)
+        found |= {"numerator": sums.numerator, "mass": sums.mass}
+        if case.over == "slots":
+            found["out"] = deslice_tokens(m, leaves["tokens"], impl=impl, precision=precision)
+        elif sums.log_normalizer is not None:
+            found["log_normalizer"] = sums.log_normalizer
     draw = torch.Generator().manual_seed(1)
     points, slots = case.orders(order)
     terms = []

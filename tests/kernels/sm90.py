@@ -25,13 +25,21 @@ from slipstream.kernels.plan import ALLOWED, PRODUCTS, Precision
 from slipstream.kernels.tiles import Tile, pick_tile, read_table
 
 MODULES = {"single-tile": [single_tile], "blocked": [blocked_forward, blocked_backward]}
-FLAGS = {
-    "backward": [{"OF_SLICE": True}, {"OF_SLICE": False}],
-    "deslice_forward": [{"HAS_STATISTICS": True}, {"HAS_STATISTICS": False}],
-    "backward_points": [{"OF_SLICE": s, "OVER_POINTS": p} for s, p in ((1, 0), (0, 0), (1, 1))],
-    "backward_slots": [{"OF_SLICE": s, "OVER_POINTS": p} for s, p in ((1, 0), (0, 0), (1, 1))],
+EITHER = [{"OF": "slice"}, {"OF": "deslice"}]
+BLOCKED_EITHER = [{**of, "OVER_POINTS": False} for of in EITHER]
+BLOCKED_EITHER += [{"OF": "slice", "OVER_POINTS": True}]
+FLAGS: dict[str, list[dict[str, Any]]] = {
+    "single-tile/backward": EITHER,
+    "single-tile/pair_backward": [{"OF": "pair"}],
+    "blocked/deslice_forward": [{"HAS_STATISTICS": True}, {"HAS_STATISTICS": False}],
+    "blocked/backward_points": BLOCKED_EITHER,
+    "blocked/backward_slots": BLOCKED_EITHER,
+    "blocked/pair_backward_points": [{"OF": "pair", "OVER_POINTS": False}],
+    "blocked/pair_backward_slots": [{"OF": "pair", "OVER_POINTS": False}],
 }
-ACTIVATIONS = {"query", "values", "rows", "out", "query_gradient", "rows_gradient"}
+ACTIVATIONS = {
+    "query", "values", "rows", "out", "output_gradient", "query_gradient", "rows_gradient",
+}  # fmt: skip
 COUNTS = {"points", "heads", "parts", "slots"}
 
 
@@ -48,7 +56,7 @@ def problems(table: str) -> Iterator[tuple[Tile, str, int, int]]:
 
 
 def compile_tile(tile: Tile, precision: str, slices: int, width: int, flags: dict[str, Any]) -> Any:
-    family, name = tile.kernel.split("/")
+    family, name = tile.kernel.replace("pair_", "").split("/")
     function = next(getattr(m, name) for m in MODULES[family] if hasattr(m, name))
     logits, values = PRODUCTS[Precision(precision)]
     bf16 = precision in ALLOWED["bfloat16"] and precision not in ALLOWED["float32"]
@@ -96,9 +104,7 @@ def main(table: str, kernel: str) -> None:
     for tile, precision, slices, width in problems(table):
         if kernel not in ("all", tile.kernel):
             continue
-        name = tile.kernel.split("/")[1]
-        every = FLAGS.get(name, [{}]) if tile.kernel != "single-tile/deslice_forward" else [{}]
-        for flags in every:
+        for flags in FLAGS.get(tile.kernel, [{}]):
             found = resources(compile_tile(tile, precision, slices, width, flags))
             row = {"kernel": tile.kernel, "precision": precision, "slices": slices, "width": width}
             print(json.dumps({**row, **flags, "allowed_spills": tile.spills, **found}), flush=True)

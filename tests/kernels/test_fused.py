@@ -31,7 +31,13 @@ def unwritten_memory_is_nan() -> Iterator[None]:
 SINGLE = Case(slices=16, width=32, values=32)
 BLOCKED = Case(slices=20, width=8, values=12)
 OVER_POINTS = replace(BLOCKED, over="points")
-FAMILIES = {"single-tile": SINGLE, "blocked": BLOCKED, "over-points": OVER_POINTS}
+FAMILIES = {
+    "single-tile": SINGLE,
+    "single-tile-pair": replace(SINGLE, pair=True),
+    "blocked": BLOCKED,
+    "blocked-pair": replace(BLOCKED, pair=True),
+    "over-points": OVER_POINTS,
+}
 of_each_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES.keys())
 
 
@@ -45,11 +51,12 @@ def test_every_layout(case: Case, weight: str, bias: str, shared_query: bool) ->
 
 @pytest.mark.parametrize("slices", [16, 32, 64, 128])
 @pytest.mark.parametrize("width", [16, 64])
-def test_single_tile_shapes(slices: int, width: int) -> None:
-    check_parity(Case(slices=slices, width=width, values=width, points=70))
+@pytest.mark.parametrize("pair", [False, True])
+def test_single_tile_shapes(slices: int, width: int, pair: bool) -> None:
+    check_parity(Case(slices=slices, width=width, values=width, points=70, pair=pair))
 
 
-@pytest.mark.parametrize("over", ["slots", "points"])
+@pytest.mark.parametrize("over", ["slots", "points", "pair"])
 @pytest.mark.parametrize(
     ("slices", "width", "values"),
     [
@@ -63,9 +70,8 @@ def test_single_tile_shapes(slices: int, width: int) -> None:
     ],
 )
 def test_blocked_shapes(slices: int, width: int, values: int, over: str) -> None:
-    check_parity(
-        Case(slices=slices, width=width, values=values, points=33, heads=1, over=over)  # type: ignore[arg-type]
-    )
+    case = Case(slices=slices, width=width, values=values, points=33, heads=1)
+    check_parity(replace(case, pair=True) if over == "pair" else replace(case, over=over))  # type: ignore[arg-type]
 
 
 @of_each_family
@@ -87,11 +93,12 @@ def test_odd_numbers_of_points(case: Case, points: int) -> None:
         bias=st.sampled_from(["none", "shared", "per-head", "per-sample"]),
         shared_query=st.booleans(),
         over=st.sampled_from(["slots", "points"]),
+        pair=st.booleans(),
     )
 )
-@settings(deadline=None, max_examples=25, derandomize=True, phases=[Phase.generate])
+@settings(deadline=None, max_examples=40, derandomize=True, phases=[Phase.generate])
 def test_drawn_shapes(case: Case) -> None:
-    check_parity(case, factor=2.0)
+    check_parity(replace(case, over="slots") if case.pair else case, factor=2.0)
 
 
 @of_each_family
@@ -174,6 +181,14 @@ def test_operators_pass_opcheck(case: Case) -> None:
         with torch.no_grad():
             stats = ops.statistics(tensors["query"], *slots, "ieee")
     arguments = (tensors["query"], tensors["values"], *slots, stats, "ieee", family, case.over)
+    if case.pair:
+        torch.library.opcheck(ops.pair_slice, arguments[:-1])
+        carriers = ops.pair_slice(*arguments[:-1])[2:]
+        tokens = (tensors["tokens"], *(c.detach().requires_grad_() for c in carriers))
+        torch.library.opcheck(
+            ops.pair_deslice, (*tokens, tensors["query"].detach(), *slots, stats, "ieee", family)
+        )
+        return
     torch.library.opcheck(ops.slice_op, arguments)
     if case.over == "slots":
         arguments = (tensors["query"], tensors["tokens"], *slots, stats, "ieee", family)

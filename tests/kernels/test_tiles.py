@@ -12,7 +12,7 @@ from slipstream.kernels.plan import ALLOWED, Precision, Problem, make_plan
 from slipstream.kernels.tiles import TABLES, pick_tile, read_table
 
 KERNELS = {
-    "single-tile": ("slice_forward", "deslice_forward", "backward"),
+    "single-tile": ("slice_forward", "deslice_forward", "backward", "pair_backward"),
     "blocked": (
         "statistics",
         "slice_forward",
@@ -20,6 +20,8 @@ KERNELS = {
         "deslice_forward",
         "backward_points",
         "backward_slots",
+        "pair_backward_points",
+        "pair_backward_slots",
     ),
 }
 EVERY_KERNEL = [f"{family}/{name}" for family, names in KERNELS.items() for name in names]

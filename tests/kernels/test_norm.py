@@ -1,0 +1,109 @@
+"""Residual and LayerNorm in one kernel, against plain PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from slipstream.kernels import norm
+from slipstream.kernels.api import add_norm
+
+from .parity import DEVICE
+
+
+@pytest.fixture(autouse=True, scope="module")
+def unwritten_memory_is_nan() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def found(
+    rows: tuple[int, ...],
+    width: int,
+    impl: str,
+    dtype: torch.dtype = torch.float32,
+    update_dtype: torch.dtype | None = torch.float32,
+    used: tuple[bool, bool] = (True, True),
+) -> dict[str, Tensor]:
+    """Both outputs, and the gradients of a fixed functional of those that are `used`."""
+    draw = torch.Generator().manual_seed(0)
+    layer = nn.LayerNorm(width, dtype=dtype, device=DEVICE)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(1 + torch.randn(width, generator=draw))
+    drawn = [3 + torch.randn(*rows, width, generator=draw) for _ in range(4)]
+    stream = drawn[0].to(DEVICE, dtype).requires_grad_()
+    update = None
+    if update_dtype is not None:
+        # Rounded alike whatever it is held in, so that dtypes can be compared.
+        rounded = drawn[1].half().to(DEVICE, update_dtype if dtype != torch.float64 else dtype)
+        update = rounded.requires_grad_()
+    summed, normed = add_norm(stream, update, layer, impl=impl)  # type: ignore[arg-type]
+    pairs = zip((summed, normed), drawn[2:], used, strict=True)
+    sum((t * cotangent.to(t)).sum() for t, cotangent, use in pairs if use).backward()  # type: ignore[union-attr]
+    leaves = {"stream": stream, "update": update, "weight": layer.weight, "bias": layer.bias}
+    gradients = {f"gradient of {n}": t.grad for n, t in leaves.items() if t is not None}
+    named = {"summed": summed.detach(), "normed": normed.detach(), **gradients}
+    return {name: t for name, t in named.items() if t is not None}
+
+
+@pytest.mark.parametrize("rows", [(1, 1), (2, 5), (1, 77)])
+@pytest.mark.parametrize("width", [1, 16, 30, 256])
+@pytest.mark.parametrize("update_dtype", [None, torch.float32, torch.float16])
+def test_as_exact_as_eager(
+    rows: tuple[int, ...], width: int, update_dtype: torch.dtype | None
+) -> None:
+    exact = found(rows, width, "reference", torch.float64, update_dtype)
+    eager = found(rows, width, "reference", torch.float32, update_dtype)
+    fused = found(rows, width, "fused", torch.float32, update_dtype)
+    assert fused.keys() == exact.keys()
+    for name, truth in exact.items():
+        assert fused[name].dtype == eager[name].dtype, name
+        size = float(truth.norm()) + 1e-3
+        ours = float((fused[name].double() - truth).norm()) / size
+        plain = float((eager[name].double() - truth).norm()) / size
+        assert ours <= 1.25 * plain + 1e-6, name
+
+
+@pytest.mark.parametrize("used", [(True, False), (False, True)])
+@pytest.mark.parametrize("update_dtype", [None, torch.float16])
+def test_an_output_that_is_not_used(
+    used: tuple[bool, bool], update_dtype: torch.dtype | None
+) -> None:
+    plain = found((1, 9), 16, "reference", torch.float32, update_dtype, used)
+    fused = found((1, 9), 16, "fused", torch.float32, update_dtype, used)
+    for name, gradient in plain.items():
+        torch.testing.assert_close(fused[name], gradient, rtol=1e-3, atol=1e-3)
+
+
+def test_two_runs_agree_to_the_bit() -> None:
+    first, second = (found((2, 300), 30, "fused") for _ in range(2))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("has_update", [False, True])
+def test_operator_passes_opcheck(has_update: bool) -> None:
+    stream = torch.randn(2, 3, 16, device=DEVICE, requires_grad=True)
+    update = torch.randn(2, 3, 16, device=DEVICE, requires_grad=True) if has_update else None
+    weight, bias = (torch.randn(16, device=DEVICE, requires_grad=True) for _ in range(2))
+    torch.library.opcheck(norm.add_norm, (stream, update, weight, bias, 1e-5, torch.float32))
+
+
+def test_strided_streams() -> None:
+    layer = nn.LayerNorm(16, device=DEVICE)
+    stream = torch.randn(1, 16, 9, device=DEVICE).transpose(1, 2)
+    _, fused = add_norm(stream, stream, layer, impl="fused")
+    _, plain = add_norm(stream, stream, layer, impl="reference")
+    torch.testing.assert_close(fused, plain)
+
+
+def test_too_wide_or_double_is_plain() -> None:
+    for stream in (torch.randn(1, 2, 4096), torch.randn(1, 2, 16, dtype=torch.float64)):
+        layer = nn.LayerNorm(stream.shape[-1], dtype=stream.dtype, device=DEVICE)
+        stream = stream.to(DEVICE)
+        _, normed = add_norm(stream, None, layer, impl="fused")
+        assert torch.equal(normed, layer(stream))
