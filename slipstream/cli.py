@@ -17,8 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from slipstream import demo as demo_story
+from slipstream.bench.cli import app as bench
 from slipstream.core import runtime
-from slipstream.core.checks import check_choice
 from slipstream.core.version import VERSION
 from slipstream.kernels.api import describe
 from slipstream.kernels.plan import make_plan
@@ -33,6 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(bench)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -148,46 +149,6 @@ def doctor(as_json: Json = False) -> None:
         return
     for name, value in found.items():
         print(f"{name:12} {value}")
-
-
-@app.command()
-def bench(
-    what: Annotated[str, typer.Argument(help="model, compiled, layer or memory.")],
-    out: Annotated[Path, typer.Option(help="File of records; rows are appended.")] = Path(
-        "out/bench.jsonl"
-    ),
-    only: Annotated[str, typer.Option(help="Only cases whose name contains this.")] = "",
-    reference: Annotated[bool, typer.Option(help="Also time the eager reference.")] = False,
-    peer: Annotated[bool, typer.Option(help="Also time flashslice, where installed.")] = False,
-) -> None:
-    """Time the model or one layer on this machine's GPU, behind a check of correctness.
-
-    Writes records and a markdown table beside them.
-
-    Example: slipstream bench layer --peer --out out/layer.jsonl
-    """
-    from slipstream.bench import cases, run, subjects
-
-    choices = {
-        "model": lambda: cases.model_cases(compiled=False),
-        "compiled": cases.compiled_cases,
-        "layer": cases.layer_cases,
-        "memory": cases.memory_cases,
-    }
-    check_choice("what", what, choices)
-    if runtime.pick_device().type != "cuda":
-        raise ValueError("bench needs a CUDA device, and this machine has none")
-    if peer and not subjects.has_peer():
-        raise ValueError("--peer needs the package flashslice, and it is not installed")
-    measured: list[subjects.Subject] = ["fused"]
-    measured += ["reference"] if reference else []
-    measured += ["flashslice"] if peer else []
-    rows = []
-    selected = [case for case in choices[what]() if only in case.name]
-    for record in run.run_cases(selected, tuple(measured), out):
-        rows.append(record)
-        print(run.as_markdown(rows).splitlines()[-1], flush=True)
-    out.with_suffix(".md").write_text(run.as_markdown(rows))
 
 
 @contextmanager

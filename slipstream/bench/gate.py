@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -71,6 +72,10 @@ class Verdict:
     @property
     def green(self) -> bool:
         return self.passed and self.deterministic
+
+    def as_json(self) -> dict[str, Any]:
+        """Fields of a record, `green` among them; null stands for a number that is not finite."""
+        return {"green": self.green, **{n: _finite(v) for n, v in asdict(self).items()}}
 
 
 class Yardstick:
@@ -196,3 +201,12 @@ def autocast(way: Way, device: str) -> torch.autocast:
 
 def _floor(tensor: Tensor | None) -> float:
     return BF16_FLOOR if tensor is not None and tensor.dtype == torch.bfloat16 else FLOOR
+
+
+def _finite(value: Any) -> Any:
+    """Numbers to four digits, those that are not finite as None: they are not JSON."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, float):
+        return float(f"{value:.4g}") if math.isfinite(value) else None
+    return value

@@ -12,14 +12,15 @@ import torch
 from torch import Tensor
 
 from slipstream.bench.gate import Tensors, Verdict, Way, autocast, compared, distance
-from slipstream.kernels.api import deslice_tokens, slice_points, with_statistics
+from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
 from slipstream.kernels.membership import Axis, Membership, TokenSums
 from slipstream.kernels.plan import How
 
 HEADS, WIDTH = 8, 32
 CHUNK = 1 << 20
-SUM_LIMIT, ROUNDED_LIMIT = 1e-4, 2e-3
-"""For sums over all points, in fp32, and for what every point gets, rounded to bf16."""
+SUM_LIMIT, ROUNDED_LIMIT, COUPLED_LIMIT = 1e-4, 2e-3, 1e-2
+"""For sums over all points, in fp32, for what every point gets, rounded to bf16, and for gradients
+that are the sum of two such numbers or one. A wrong offset is off by one and more."""
 
 
 def check_in_chunks(
@@ -42,7 +43,20 @@ def check_in_chunks(
     cotangents = [randn(1, HEADS, slices, WIDTH), randn(1, HEADS, slices)]
     whole = _compute(way, over, [query], [values], fixed, cotangents)
     parts = _compute(way, over, query.split(chunk, 1), values.split(chunk, 1), fixed, cotangents)
-    return _compare(whole, parts, points % chunk or chunk)
+    found, limits = _compare(whole, parts, points % chunk or chunk)
+    del whole, parts
+    if over == "slots":
+        apart = _coupled(way, query, values, fixed, together=False)
+        for name, tensor in _coupled(way, query, values, fixed, together=True).items():
+            pieces = zip(_pieces(tensor, chunk), _pieces(apart[name], chunk), strict=True)
+            found[name] = max(distance(*pair) for pair in pieces)
+            limits[name] = COUPLED_LIMIT
+    return compared(found, limits)
+
+
+def _pieces(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
+    """Of what every point has, chunks, since distances are taken in fp64; the rest as it is."""
+    return tensor.split(chunk, 1) if tensor.ndim == 4 else (tensor,)
 
 
 def _compute(
@@ -82,7 +96,29 @@ def _compute(
     return {name: tensor.detach() for name, tensor in {**outputs, **named}.items()}
 
 
-def _compare(whole: Tensors, parts: Tensors, last: int) -> Verdict:
+def _coupled(way: Way, query: Tensor, values: Tensor, fixed: Tensors, *, together: bool) -> Tensors:
+    """Output and gradients of slice, doubling the tokens, deslice; by `couple` or one by one."""
+    how: How = {"impl": way.impl, "precision": way.precision}
+    leaves = {"query": query, "values": values, **fixed}
+    del leaves["tokens"]
+    leaves = {name: tensor.detach().requires_grad_() for name, tensor in leaves.items()}
+    slots = (leaves["slot_weight"], leaves["slot_bias"], leaves["temperature"])
+    with autocast(way, str(query.device)):
+        membership = with_statistics(Membership(leaves["query"], *slots), **how)
+        if together:
+            out = couple(membership, leaves["values"], lambda means: 2 * means, **how)
+        else:
+            means = slice_points(membership, leaves["values"], **how).tokens()
+            out = deslice_tokens(membership, 2 * means, **how)
+    gradients = torch.autograd.grad(out, list(leaves.values()), values.to(out.dtype))
+    named = {f"coupled: gradient of {n}": g for n, g in zip(leaves, gradients, strict=True)}
+    return {"coupled: out": out.detach(), **named}
+
+
+def _compare(
+    whole: Tensors, parts: Tensors, last: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Differences and their limits, by name."""
     differences: dict[str, float] = {}
     limits: dict[str, float] = {}
     for name, tensor in whole.items():
@@ -96,4 +132,4 @@ def _compare(whole: Tensors, parts: Tensors, last: int) -> Verdict:
         differences[base], limits[base] = max(found), ROUNDED_LIMIT
         differences[f"{base}, last {last} points"] = found[-1]
         limits[f"{base}, last {last} points"] = ROUNDED_LIMIT
-    return compared(differences, limits)
+    return differences, limits

@@ -1,37 +1,84 @@
-"""Time and memory of a call on a CUDA device."""
+"""Time and memory of calls on a device."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import torch
 
+Call = Callable[[], object]
 
-def times_ms(call: Callable[[], object], *, warmup: int = 2, repeats: int = 10) -> list[float]:
-    """Milliseconds of every repetition, by device events, after warming up."""
+
+def interleaved_ms(
+    calls: dict[str, Call], *, warmup: int = 3, repeats: int = 10, device: str = "cuda"
+) -> dict[str, list[float]]:
+    """Milliseconds of every repetition of every call, after warming up.
+
+    The calls take turns (A B A B ...), so that drifting clocks favour none. On a GPU the times are
+    those between device events, and nothing waits for the device in between.
+    """
     for _ in range(warmup):
-        call()
+        for call in calls.values():
+            call()
+    if torch.device(device).type != "cuda":
+        return _by_the_clock(calls, repeats)
     torch.cuda.synchronize()
-    events = [
-        (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-        for _ in range(repeats)
-    ]
-    for start, end in events:
-        start.record()
-        call()
-        end.record()
+    events: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {n: [] for n in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            call()
+            end.record()
+            events[name].append((start, end))
     torch.cuda.synchronize()
-    return [start.elapsed_time(end) for start, end in events]
+    return {name: [s.elapsed_time(e) for s, e in pairs] for name, pairs in events.items()}
 
 
-def median_ms(call: Callable[[], object], *, warmup: int = 2, repeats: int = 10) -> float:
-    return sorted(times_ms(call, warmup=warmup, repeats=repeats))[repeats // 2]
+def _by_the_clock(calls: dict[str, Call], repeats: int) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            found[name].append(1e3 * (time.perf_counter() - start))
+    return found
 
 
-def peak_gb(call: Callable[[], object]) -> float:
-    """Most memory allocated while the call runs, what was there before included, in 1e9 bytes."""
+def median_ms(call: Call, *, warmup: int = 3, repeats: int = 10) -> float:
+    return quantile(interleaved_ms({"": call}, warmup=warmup, repeats=repeats)[""], 0.5)
+
+
+def quantile(values: list[float], share: float) -> float:
+    """The value that this share of the values does not exceed; nothing is interpolated."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+def allocated_gb(device: str) -> float:
+    """What tensors take now, in 1e9 bytes; 0 on a device that does not count."""
+    if torch.device(device).type != "cuda":
+        return 0.0
     torch.cuda.synchronize()
+    # Products keep scratch memory from one call to the next. Dropped here, whoever comes next pays
+    # for its own.
+    getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
+    return torch.cuda.memory_allocated() / 1e9
+
+
+def peak_gb(call: Call, before: float, device: str) -> float:
+    """Most memory allocated while the call runs, less what was there `before` its subject was."""
+    if torch.device(device).type != "cuda":
+        return 0.0
+    allocated_gb(device)
     torch.cuda.reset_peak_memory_stats()
     call()
     torch.cuda.synchronize()
-    return torch.cuda.max_memory_allocated() / 1e9
+    return torch.cuda.max_memory_allocated() / 1e9 - before
+
+
+def total_gb(device: str) -> float:
+    if torch.device(device).type != "cuda":
+        return float("inf")
+    return torch.cuda.get_device_properties(device).total_memory / 1e9

@@ -10,8 +10,14 @@ from torch import Tensor, nn
 
 from slipstream.bench.cases import Case
 from slipstream.bench.gate import (
-    Tensors, Verdict, Way, Yardstick, autocast, judge, tf32_products,
-)  # fmt: skip
+    Tensors,
+    Verdict,
+    Way,
+    Yardstick,
+    autocast,
+    judge,
+    tf32_products,
+)
 from slipstream.bench.subjects import build, draw_inputs, plan_of, spread_slots
 from slipstream.core.runtime import generator
 
@@ -57,8 +63,7 @@ def outputs_and_gradients(
     module: nn.Module, inputs: list[Tensor], cotangent: Tensor, way: Way, device: str
 ) -> Tensors:
     """The output, every parameter's gradient and, of a layer, that of its input."""
-    parameters = dict(module.named_parameters())
-    leaves = dict(parameters)
+    leaves: Tensors = dict(module.named_parameters())
     if len(inputs) == 1:
         leaves["gradient of x"] = inputs[0].requires_grad_()
     with tf32_products(way.tf32):

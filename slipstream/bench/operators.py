@@ -6,7 +6,7 @@ deslice goes by the same query and slots normalised over the slots, and finds it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from slipstream.bench.gate import Tensors, Way, autocast, tf32_products
 from slipstream.core.runtime import generator
-from slipstream.kernels.api import deslice_tokens, slice_points, with_statistics
+from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
 from slipstream.kernels.membership import Axis, Membership
 from slipstream.kernels.plan import How, Problem, make_plan
 from slipstream.models.variants import EPSILON
@@ -81,37 +81,74 @@ def prepared(inputs: Tensors, way: Way) -> Tensors:
 
 
 def outputs_and_gradients(problem: OperatorProblem, given: Tensors, way: Way) -> Tensors:
-    """All that the two operations give, and the gradients of a fixed functional of it, by name."""
-    how: How = {"impl": way.impl, "precision": way.precision}
-    over_points = problem.over == "points"
+    """All that the operations give, and the gradients of a fixed functional of it, by name.
+
+    Over the slots twice: by slice and deslice, and by `couple`, which has kernels of its own.
+    """
     with tf32_products(way.tf32):
         with autocast(way, problem.device):
-            slicing = Membership(
-                given["query"], given["slot_weight"], given["slot_bias"], given["temperature"],
-                problem.over,
-            )  # fmt: skip
-            slicing = with_statistics(slicing, **how)
-            sums = slice_points(slicing, given["values"], **how)
-            means = sums.numerator if over_points else sums.tokens(EPSILON)
-            tokens = means @ given["mix"].to(means.dtype)
-            deslicing = slicing
-            if over_points:
-                deslicing = replace(slicing, over="slots", statistics=None)
-            out = deslice_tokens(deslicing, tokens, **how)
-        outputs = {"numerator": sums.numerator, "out": out}
-        if over_points:
-            assert sums.log_normalizer is not None
-            outputs["log_normalizer"] = sums.log_normalizer
-        else:
-            outputs["mass"] = sums.mass
-        inputs = {name: given[name] for name in LEAVES} | {"tokens": tokens}
-        gradients = torch.autograd.grad(
-            list(outputs.values()),
-            list(inputs.values()),
-            [given[f"cotangent of {n}"].to(t.dtype) for n, t in outputs.items()],
-        )
+            outputs, tokens = _slice_and_deslice(problem, given, way)
+        found = _with_gradients(outputs, tokens, given)
+        if problem.over == "slots":
+            with autocast(way, problem.device):
+                outputs, tokens = _couple(given, way)
+            coupled = _with_gradients(outputs, tokens, given)
+            found |= {f"coupled: {name}": tensor for name, tensor in coupled.items()}
+    return found
+
+
+def _slice_and_deslice(
+    problem: OperatorProblem, given: Tensors, way: Way
+) -> tuple[Tensors, Tensor]:
+    """Outputs by name, and the tokens between the two operations."""
+    how = _how(way)
+    slicing = with_statistics(_membership(given, problem.over), **how)
+    sums = slice_points(slicing, given["values"], **how)
+    if problem.over == "slots":
+        tokens = _mix(given, sums.tokens(EPSILON))
+        out = deslice_tokens(slicing, tokens, **how)
+        return {"numerator": sums.numerator, "mass": sums.mass, "out": out}, tokens
+    assert sums.log_normalizer is not None
+    tokens = _mix(given, sums.numerator)
+    out = deslice_tokens(_membership(given, "slots"), tokens, **how)
+    normalizer = sums.log_normalizer
+    return {"numerator": sums.numerator, "log_normalizer": normalizer, "out": out}, tokens
+
+
+def _couple(given: Tensors, way: Way) -> tuple[Tensors, Tensor]:
+    how, seen = _how(way), []
+
+    def mix(means: Tensor) -> Tensor:
+        seen.append(_mix(given, means))
+        return seen[-1]
+
+    membership = with_statistics(_membership(given, "slots"), **how)
+    out = couple(membership, given["values"], mix, epsilon=EPSILON, **how)
+    return {"out": out}, seen[-1]
+
+
+def _with_gradients(outputs: Tensors, tokens: Tensor, given: Tensors) -> Tensors:
+    inputs = {name: given[name] for name in LEAVES} | {"tokens": tokens}
+    gradients = torch.autograd.grad(
+        list(outputs.values()),
+        list(inputs.values()),
+        [given[f"cotangent of {name}"].to(t.dtype) for name, t in outputs.items()],
+    )
     named = {f"gradient of {n}": g for n, g in zip(inputs, gradients, strict=True)}
     return {name: tensor.detach() for name, tensor in {**outputs, **named}.items()}
+
+
+def _how(way: Way) -> How:
+    return {"impl": way.impl, "precision": way.precision}
+
+
+def _membership(given: Tensors, over: Axis) -> Membership:
+    slots = (given["slot_weight"], given["slot_bias"], given["temperature"])
+    return Membership(given["query"], *slots, over)
+
+
+def _mix(given: Tensors, means: Tensor) -> Tensor:
+    return means @ given["mix"].to(means.dtype)
 
 
 @lru_cache(maxsize=2)
@@ -141,7 +178,7 @@ def inputs_of(problem: OperatorProblem) -> Tensors:
 
 def _arrange(name: str, tensor: Tensor, points: Tensor, slots: Tensor) -> Tensor:
     """The tensor with its points and slots taken in these orders."""
-    base = name.removeprefix("cotangent of ").removeprefix("gradient of ")
+    base = name.split(": ")[-1].split(" of ")[-1]
     if base not in _AXES:
         return tensor
     axis = _AXES[base]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
@@ -16,9 +15,15 @@ from slipstream.bench.gate import Verdict, Way, Yardstick, judge
 from slipstream.bench.modules import judge_module
 from slipstream.bench.operators import OperatorProblem
 from slipstream.bench.parity_cases import (
-    TORCH_DTYPES, ModelCase, OperatorCase, ParityCase, as_tasks, model_cases, operator_cases,
+    TORCH_DTYPES,
+    ModelCase,
+    OperatorCase,
+    ParityCase,
+    as_tasks,
+    model_cases,
+    operator_cases,
     special_cases,
-)  # fmt: skip
+)
 from slipstream.bench.special import run_special
 from slipstream.bench.workers import Outcome, run_tasks
 from slipstream.core.records import append_record
@@ -32,7 +37,11 @@ def all_cases(device: str) -> list[ParityCase]:
     """Every row; without a GPU, those that Triton's interpreter can do, with few points."""
     kind = torch.device(device).type
     operators, models = POINTS[kind]
-    rows = [*operator_cases(operators), *model_cases(models), *special_cases(models)]
+    rows: list[ParityCase] = [
+        *operator_cases(operators),
+        *model_cases(models),
+        *special_cases(models),
+    ]
     if kind == "cuda":
         return rows
     return [row for row in rows if row.dtype == "fp32" and not getattr(row, "needs_cuda", False)]
@@ -68,16 +77,13 @@ def check_case(case: ParityCase, device: str) -> Verdict:
 
 
 def as_record(case: ParityCase, outcome: Outcome) -> dict[str, Any]:
-    """The fields of a case's record. A number that is not finite becomes null: it is not JSON."""
-    found: dict[str, Any] = {
-        "name": case.name, "family": case.kind, "case": asdict(case), "green": False,
+    """The fields of a case's record."""
+    verdict = outcome.result
+    found = verdict.as_json() if isinstance(verdict, Verdict) else {"green": False}
+    return {
+        "name": case.name, "family": case.kind, "case": asdict(case), **found,
         "seconds": round(outcome.seconds, 2), "error": outcome.error,
     }  # fmt: skip
-    verdict = outcome.result
-    if isinstance(verdict, Verdict):
-        found |= {name: _as_json(value) for name, value in asdict(verdict).items()}
-        found["green"] = verdict.green
-    return found
 
 
 def _check_operators(case: OperatorCase, device: str) -> Verdict:
@@ -95,11 +101,3 @@ def _check_operators(case: OperatorCase, device: str) -> Verdict:
 @lru_cache(maxsize=2)
 def _yardstick(problem: OperatorProblem) -> Yardstick:
     return Yardstick(problem)
-
-
-def _as_json(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _as_json(each) for name, each in value.items()}
-    if isinstance(value, float):
-        return float(f"{value:.4g}") if math.isfinite(value) else None
-    return value

@@ -1,85 +1,139 @@
-"""Runs cases and writes records: correctness first, speed only behind it."""
+"""Runs measurements and makes records of them: correctness first, speed only behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from slipstream.bench.cases import Case
-from slipstream.bench.gate import Verdict, check
-from slipstream.bench.measure import peak_gb, times_ms
+from slipstream.bench.measure import (
+    allocated_gb,
+    interleaved_ms,
+    peak_gb,
+    quantile,
+    total_gb,
+)
+from slipstream.bench.modules import check
 from slipstream.bench.subjects import Subject, make_step
+from slipstream.bench.workers import describe_error, device_lost, run_tasks
 from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, device_name, package_version
 
+WARMUP, FEWEST_REPEATS, BUDGET_S = 3, 5, 15.0
+"""Long steps are repeated less often, so that one subject takes no more than the budget."""
+MEMORY_SHARE = 0.8
+"""Subjects take turns where their peaks together fit into this share of the memory.
+
+Each keeps what it once had in the allocator's cache; where that does not fit, every turn would
+begin with freeing what the other one left.
+"""
+
 
 def run_cases(
-    cases: Iterable[Case], subjects: tuple[Subject, ...], out: Path
+    cases: Sequence[Case], subjects: tuple[Subject, ...], out: Path, *, command: str, repeats: int
 ) -> Iterator[dict[str, Any]]:
-    """Measure every case for every subject in turn; one record a case, yielded as it is written."""
-    verdicts: dict[tuple[str, str, int], Verdict] = {}
-    for case in cases:
-        key = (case.dtype, case.precision, case.slices)
-        if key not in verdicts:
-            verdicts[key] = check(case)
-        verdict = verdicts[key]
-        found: dict[str, Any] = {}
-        for subject in subjects:
-            if subject == "fused" and not verdict.green:
-                continue
-            found[subject] = measure(case, subject)
+    """Measure every case; one record a case, yielded as it is written.
+
+    A process of its own does the work and is replaced should it die.
+    """
+    common = {"commit": commit(), "peer": package_version("flashslice"), "command": command}
+    work = partial(measure_case, subjects=subjects, repeats=repeats)
+    for case, outcome in run_tasks([cases], work, workers=1, limit_s=600):
         fields = {
-            "case": asdict(case), "name": case.name, "gate": asdict(verdict), "results": found,
-            "device": device_name(torch.device("cuda")), "commit": commit(),
-            "peer": package_version("flashslice"),
+            "name": case.name, "case": asdict(case), "gate": None, "results": {}, "device": None,
+            "error": outcome.error, "seconds": round(outcome.seconds, 1),
         }  # fmt: skip
-        yield append_record(out, "bench", fields)
+        yield append_record(out, "bench", {**fields, **(outcome.result or {}), **common})
 
 
-def measure(case: Case, subject: Subject, repeats: int = 10) -> dict[str, Any]:
-    """Median and quantiles in ms and peak memory in GB, or {"out_of_memory": true}."""
-    torch._dynamo.reset()
-    torch.cuda.empty_cache()
-    try:
-        step = make_step(case, subject)
-        step()
-        times = sorted(times_ms(step, repeats=repeats))
-        memory = peak_gb(step)
-    except torch.OutOfMemoryError:
-        return {"out_of_memory": True}
-    fifth = repeats // 5
+def succeeded(record: dict[str, Any]) -> bool:
+    """Whether our kernels passed the gate and were timed, or ran out of memory, as some must."""
+    ours = record["results"].get("fused", {})
+    return "ms" in ours or bool(ours.get("out_of_memory"))
+
+
+def measure_case(
+    case: Case, *, subjects: tuple[Subject, ...], repeats: int, device: str = "cuda"
+) -> dict[str, Any]:
+    """The gate's verdict, and time and memory of every subject; ours only behind a green gate."""
+    torch._dynamo.reset()  # once: what is compiled for this case is timed further down
+    verdict = check(case, device)
+    results: dict[str, dict[str, Any]] = {}
+    steps: dict[str, Callable[[], Tensor]] = {}
+    for subject in subjects:
+        if subject == "fused" and not verdict.green:
+            results[subject] = {"not_measured": "the gate is red"}
+            continue
+        results[subject], step = _prepare(case, subject, device)
+        if step is not None:
+            steps[subject] = step
+        _free()
+    _time(steps, results, repeats, device)
     return {
-        "ms": times[repeats // 2], "ms_20": times[fifth], "ms_80": times[-1 - fifth],
-        "peak_gb": memory,
+        "gate": verdict.as_json(), "results": results, "device": device_name(torch.device(device))
     }  # fmt: skip
 
 
-def as_markdown(records: list[dict[str, Any]]) -> str:
-    """The table of a set of records: time and memory of each subject, ratios of the peer to us."""
-    subjects = list(records[0]["results"]) if records else []
-    head = ["case", *(f"{s} ms (GB)" for s in subjects), "gate"]
-    if "flashslice" in subjects:
-        head += ["flashslice / fused, time", "fused / flashslice, memory"]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for record in records:
-        results, gate = record["results"], record["gate"]
-        cells = [record["name"], *(_cell(results.get(s)) for s in subjects)]
-        cells.append(f"{gate['worst']:.2f}x" + ("" if gate["passed"] else " FAILED"))
-        ours, peer = results.get("fused"), results.get("flashslice")
-        if ours and peer and "ms" in ours and "ms" in peer:
-            cells.append(f"{peer['ms'] / ours['ms']:.2f}")
-            cells.append(f"{ours['peak_gb'] / peer['peak_gb']:.2f}")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+def _prepare(
+    case: Case, subject: Subject, device: str
+) -> tuple[dict[str, Any], Callable[[], Tensor] | None]:
+    """Build a subject, run it, and take its memory; or say why it cannot be measured.
+
+    The memory is what it adds to what was there: the same as alone, since only one runs at a time.
+    """
+    before = allocated_gb(device)
+    try:
+        step = make_step(case, subject, device)
+        for _ in range(2):
+            step()
+        memory = peak_gb(step, before, device)
+        start = time.perf_counter()
+        step()
+        if torch.device(device).type == "cuda":
+            torch.cuda.synchronize()
+    except torch.OutOfMemoryError:
+        return {"out_of_memory": True}, None
+    except Exception as raised:  # one subject that fails is no reason to lose the others
+        if device_lost():
+            raise
+        return {"not_measured": describe_error(raised)}, None
+    return {"peak_gb": memory, "step_s": time.perf_counter() - start}, step
 
 
-def _cell(result: dict[str, Any] | None) -> str:
-    if result is None:
-        return "not measured"
-    if "ms" not in result:
-        return "out of memory"
-    return f"{result['ms']:.2f} ({result['peak_gb']:.2f})"
+def _time(
+    steps: dict[str, Callable[[], Tensor]],
+    results: dict[str, dict[str, Any]],
+    repeats: int,
+    device: str,
+) -> None:
+    """Add the times to the results: of all in turns, or of one after the other."""
+    peaks = sum(results[subject]["peak_gb"] for subject in steps)
+    together = peaks <= MEMORY_SHARE * total_gb(device)
+    for group in [dict(steps)] if together else [{s: step} for s, step in steps.items()]:
+        slowest = max((results[subject]["step_s"] for subject in group), default=0.0)
+        count = int(min(repeats, max(FEWEST_REPEATS, BUDGET_S / max(slowest, 1e-9))))
+        times = interleaved_ms(dict(group), warmup=WARMUP, repeats=count, device=device)
+        for subject, found in times.items():
+            results[subject] |= {
+                "ms": quantile(found, 0.5), "ms_20": quantile(found, 0.2),
+                "ms_80": quantile(found, 0.8), "repeats": count,
+                "in_turns_with": [other for other in group if other != subject],
+            }  # fmt: skip
+        _free()
+    for subject in steps:
+        del results[subject]["step_s"]
+
+
+def _free() -> None:
+    """Give unused memory back to the device; after an out-of-memory, all of it."""
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

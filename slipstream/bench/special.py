@@ -12,11 +12,22 @@ from torch import Tensor, nn
 from slipstream.bench import large, operators
 from slipstream.bench.cases import Case
 from slipstream.bench.gate import (
-    Tensors, Verdict, Way, Yardstick, autocast, bitwise, compared, judge,
-)  # fmt: skip
+    Tensors,
+    Verdict,
+    Way,
+    Yardstick,
+    autocast,
+    bitwise,
+    compared,
+    judge,
+)
 from slipstream.bench.modules import (
-    ModuleProblem, judge_module, outputs_and_gradients, way_of, yardstick_of,
-)  # fmt: skip
+    ModuleProblem,
+    judge_module,
+    outputs_and_gradients,
+    way_of,
+    yardstick_of,
+)
 from slipstream.bench.operators import OperatorProblem
 from slipstream.bench.parity_cases import TORCH_DTYPES, SpecialCase
 from slipstream.bench.subjects import checkpoint_blocks

@@ -1,35 +1,51 @@
 """Finds the fastest tile of every kernel for a list of problems, by trying.
 
 Candidates are compiled first, by many processes at once (a compilation takes seconds, a measurement
-milliseconds), then timed one after another in this process. The result is rows for a tile table.
+milliseconds), then timed one after another in one. The result is a tile table.
 """
 
 from __future__ import annotations
 
 import itertools
-import multiprocessing
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache, partial
 
 import torch
+from torch import Tensor
 
-from slipstream.bench.measure import median_ms
+from slipstream.bench.measure import interleaved_ms, quantile
+from slipstream.bench.workers import Outcome, device_lost, run_tasks
 from slipstream.core.runtime import generator
 from slipstream.kernels import launch
-from slipstream.kernels.launch import Operands
+from slipstream.kernels.launch import Backward, Operands
 from slipstream.kernels.tiles import Tile
 
+ANY = 1_000_000_000
+"""A bound that holds every slice count."""
+COMPILE_POINTS = 1 << 13
+"""Nothing compiled depends on how many points there are, so that few will do."""
+JOBS_PER_TASK = 8
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class TuneCase:
-    """One kernel on one problem. `slices` and `width` also bound the row of the table it makes."""
+    """One kernel on one problem, and the largest problem that the row it makes is for."""
 
     kernel: str
     precision: str
     slices: int
     width: int
-    points: int = 1 << 20
-    heads: int = 8
+    up_to_slices: int
+    points: int = 1 << 19
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel} {self.precision} G={self.slices} D={self.width}"
+
+    @property
+    def heads(self) -> int:
+        return max(1, 256 // self.width)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -38,15 +54,101 @@ class TuneCase:
 
 @dataclass(frozen=True)
 class Timing:
-    case: TuneCase
     tile: Tile
     milliseconds: float
+
+
+class Inputs:
+    """What the kernels of a case read. Points repeat: drawing millions takes longer than timing."""
+
+    def __init__(self, case: TuneCase, device: str) -> None:
+        draw = generator(0, "tune")
+        heads, slices, width = case.heads, case.slices, case.width
+
+        def rows() -> Tensor:
+            some = torch.randn(1, min(4096, case.points), heads, width, generator=draw)
+            full = some.repeat(1, -(-case.points // some.shape[1]), 1, 1)[:, : case.points]
+            return full.to(device, case.dtype).contiguous()
+
+        def small(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=draw).to(device)
+
+        self.query, self.values, self.gradient = rows(), rows(), rows()
+        self.weight, self.bias = small(slices, width) / width**0.5, small(slices)
+        self.temperature = torch.full((heads,), 0.5, device=device)
+        self.tokens, self.mass = small(1, heads, slices, width), small(1, heads, slices)
+        self.precision = case.precision
+        self.of_slice = Backward.of_slice(self.values, self.tokens, self.mass)
+        of_deslice = Backward.of_deslice(self.gradient, self.tokens)
+        self.of_pair = Backward.of_pair(self.of_slice, of_deslice)
+        plain = self.operands()
+        self.stats = launch.statistics(plain) if "blocked" in case.kernel else self.mass
+
+    def operands(self, *tiles: Tile) -> Operands:
+        chosen = {tile.kernel: tile for tile in tiles}
+        return Operands.of(
+            self.query, self.weight, self.bias, self.temperature, self.precision, chosen
+        )
+
+    def backward_blocked(self, o: Operands, of: Backward) -> object:
+        """Its two kernels are timed together, one of them varied."""
+        return launch.backward_blocked(o, of, (self.stats[0], self.stats[1]))
+
+
+KERNELS: dict[str, Callable[[Inputs, Operands], object]] = {
+    "single-tile/slice_forward": lambda i, o: launch.slice_single_tile(o, i.values),
+    "single-tile/deslice_forward": lambda i, o: launch.deslice_single_tile(o, i.tokens),
+    "single-tile/backward": lambda i, o: launch.backward_single_tile(o, i.of_slice),
+    "single-tile/pair_backward": lambda i, o: launch.backward_single_tile(o, i.of_pair),
+    "blocked/statistics": lambda i, o: launch.statistics(o),
+    "blocked/slice_forward": lambda i, o: launch.slice_blocked(o, i.values, i.stats),
+    "blocked/slice_forward_over_points": lambda i, o: launch.slice_over_points(o, i.values),
+    "blocked/deslice_forward": lambda i, o: launch.deslice_blocked(o, i.tokens, i.stats),
+    "blocked/backward_points": lambda i, o: i.backward_blocked(o, i.of_slice),
+    "blocked/backward_slots": lambda i, o: i.backward_blocked(o, i.of_slice),
+    "blocked/pair_backward_points": lambda i, o: i.backward_blocked(o, i.of_pair),
+    "blocked/pair_backward_slots": lambda i, o: i.backward_blocked(o, i.of_pair),
+}
+"""How each kernel is called; a new one needs a row here and is swept with the others."""
+
+SINGLE_TILE_SHAPES = {
+    "bf16": ((32, 32), (128, 32), (64, 64), (128, 128)),
+    "ieee": ((32, 32), (64, 64)),
+    "tf32": ((32, 32), (64, 64)),
+}
+BLOCKED_SHAPES = {
+    "bf16": ((64, 32, 64), (256, 32, 256), (1024, 32, ANY), (32, 256, ANY)),
+    "ieee": ((256, 32, ANY), (32, 256, ANY)),
+    "tf32": ((256, 32, ANY),),
+    "tf32x3": ((256, 32, ANY),),
+}
+"""By precision: slices, width and, blocked, the slices up to which the row holds."""
+
+
+def tune_cases() -> list[TuneCase]:
+    """The shapes of the paper's tables, for every kernel."""
+    rows = []
+    for kernel in KERNELS:
+        if kernel.startswith("single-tile"):
+            for precision, shapes in SINGLE_TILE_SHAPES.items():
+                rows += [_case(kernel, precision, g, d, g) for g, d in shapes]
+        elif kernel.endswith("over_points"):
+            rows += [_case(kernel, precision, 32, 32, ANY) for precision in ("bf16", "ieee")]
+        else:
+            for precision, larger in BLOCKED_SHAPES.items():
+                rows += [_case(kernel, precision, g, d, up_to) for g, d, up_to in larger]
+    return rows
+
+
+def _case(kernel: str, precision: str, slices: int, width: int, up_to: int) -> TuneCase:
+    return TuneCase(
+        kernel=kernel, precision=precision, slices=slices, width=width, up_to_slices=up_to
+    )
 
 
 def candidates(case: TuneCase) -> Iterator[Tile]:
     """Every tile worth compiling for a case."""
     single = case.kernel.startswith("single-tile")
-    grid_stride = single or "slice_forward" in case.kernel.split("/")[1] or "slots" in case.kernel
     exact = case.precision not in ("bf16", "tf32")
     all_points = (16, 32, 64, 128) if exact else (32, 64, 128)
     slots = (0,) if single else ((16, 32, 64) if exact else (32, 64, 128, 256))
@@ -57,98 +159,108 @@ def candidates(case: TuneCase) -> Iterator[Tile]:
         work = points * max(columns, case.width) / (32 * warp)
         if not 4 <= work <= 160:
             continue  # elements a thread: fewer waste it, more spill
-        for per_sm in (4, 8) if grid_stride and "deslice" not in case.kernel else (8,):
+        for per_sm in (4, 8) if _splits_points(case.kernel) else (8,):
             yield Tile(
-                kernel=case.kernel, precisions=(case.precision,), slices=case.slices,
+                kernel=case.kernel, precisions=(case.precision,), slices=case.up_to_slices,
                 width=case.width, points=points, slots=slot, warps=warp, stages=stages,
                 per_sm=per_sm,
             )  # fmt: skip
 
 
-def prepare(case: TuneCase, device: str = "cuda") -> Callable[[Tile], Callable[[], object]]:
-    """Inputs of a case; gives a function from a tile to the call to be timed."""
-    draw = generator(0, "tune")
-    heads, slices, width = case.heads, case.slices, case.width
-
-    def randn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        small = torch.randn((1, 4096, *shape[2:]) if len(shape) == 4 else shape, generator=draw)
-        full = small.repeat(1, shape[1] // 4096, 1, 1) if len(shape) == 4 else small
-        return full.to(device, dtype)
-
-    query = randn(1, case.points, heads, width, dtype=case.dtype)
-    values = randn(1, case.points, heads, width, dtype=case.dtype)
-    weight, bias = randn(slices, width) / width**0.5, randn(slices)
-    temperature = torch.full((heads,), 0.5, device=device)
-    tokens = torch.randn(1, heads, slices, width, generator=draw).to(device)
-    mass = torch.randn(1, heads, slices, generator=draw).to(device)
-    plain = Operands.of(query, weight, bias, temperature, case.precision)
-    stats = launch.statistics(plain) if case.kernel.startswith("blocked") else None
-
-    def call(tile: Tile) -> Callable[[], object]:
-        o = Operands.of(query, weight, bias, temperature, case.precision, {case.kernel: tile})
-        calls: dict[str, Callable[[], object]] = {
-            "single-tile/slice_forward": lambda: launch.slice_single_tile(o, values),
-            "single-tile/deslice_forward": lambda: launch.deslice_single_tile(o, tokens),
-            "single-tile/backward": lambda: launch.backward_single_tile(o, values, tokens, mass),
-            "blocked/statistics": lambda: launch.statistics(o),
-            "blocked/slice_forward": lambda: launch.slice_blocked(o, values, _given(stats)),
-            "blocked/slice_forward_over_points": lambda: launch.slice_over_points(o, values),
-            "blocked/deslice_forward": lambda: launch.deslice_blocked(o, tokens, stats),
-        }
-        if "blocked/backward" in case.kernel:  # both are timed together, one of them varied
-            m, total = _given(stats)
-            return lambda: launch.backward_blocked(o, values, tokens, mass, (m, total))
-        return calls[case.kernel]
-
-    return call
+def _splits_points(kernel: str) -> bool:
+    """Whether the points go to as many programs as the tile says: where sums over them are made."""
+    family, name = kernel.split("/")
+    return family == "single-tile" or name.startswith("slice_forward") or name.endswith("slots")
 
 
-def tune(cases: list[TuneCase], workers: int = 12) -> list[Timing]:
-    """All timings, per case from fast to slow; candidates that do not run are left out."""
-    jobs = [(case, tile) for case in cases for tile in candidates(case)]
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, maxtasksperchild=None) as pool:
-        compiled = pool.map(_compiles, jobs, chunksize=8)
-    timings = []
-    for case in cases:
-        call = prepare(case)
-        tiles = [
-            tile for (c, tile), works in zip(jobs, compiled, strict=True) if c == case and works
-        ]
-        found = [Timing(case, tile, median_ms(call(tile), repeats=5)) for tile in tiles]
-        timings += sorted(found, key=lambda timing: timing.milliseconds)
-        torch.cuda.empty_cache()
-    return timings
+def tune(
+    cases: Sequence[TuneCase], *, workers: int, device: str = "cuda", repeats: int = 5
+) -> Iterator[tuple[TuneCase, Outcome]]:
+    """The timings of every case from fast to slow; candidates that do not run are left out."""
+    jobs = [[(case, tile) for tile in candidates(case)] for case in cases]
+    tasks = [
+        each[k : k + JOBS_PER_TASK] for each in jobs for k in range(0, len(each), JOBS_PER_TASK)
+    ]
+    runs: dict[TuneCase, list[Tile]] = {case: [] for case in cases}
+    for (case, tile), outcome in run_tasks(
+        tasks, partial(_run_once, device=device), workers=workers
+    ):
+        if outcome.error is None:
+            runs[case].append(tile)
+    time_all = partial(time_tiles, device=device, repeats=repeats)
+    timing = [[(case, tuple(tiles)) for case, tiles in runs.items()]]
+    for (case, _), outcome in run_tasks(timing, time_all, workers=min(workers, 1)):
+        yield case, outcome
 
 
-def as_toml(tile: Tile) -> str:
+def time_tiles(
+    job: tuple[TuneCase, tuple[Tile, ...]], *, device: str, repeats: int
+) -> list[Timing]:
+    """The tiles' timings, from fast to slow; raises where there is not one."""
+    case, tiles = job
+    inputs, found = Inputs(case, device), []
+    for tile in tiles:
+        call = partial(KERNELS[case.kernel], inputs, inputs.operands(tile))
+        try:
+            times = interleaved_ms({"": call}, warmup=2, repeats=repeats, device=device)[""]
+        except Exception:  # whatever the driver raises, the candidate is out
+            if device_lost():
+                raise
+            continue
+        found.append(Timing(tile, quantile(times, 0.5)))
+    if not found:
+        raise RuntimeError("no candidate runs")
+    return sorted(found, key=lambda timing: timing.milliseconds)
+
+
+def _run_once(job: tuple[TuneCase, Tile], *, device: str) -> None:
+    """Compile one candidate by running it; too large for the device is an error like others."""
+    case, tile = job
+    inputs = _few_inputs(replace(case, points=COMPILE_POINTS), device)
+    KERNELS[case.kernel](inputs, inputs.operands(tile))
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize()
+
+
+@lru_cache(maxsize=1)
+def _few_inputs(case: TuneCase, device: str) -> Inputs:
+    return Inputs(case, device)
+
+
+def merge(present: Iterable[Tile], winners: Sequence[Tile]) -> list[Tile]:
+    """The present table with the winners in place of the rows of the same kernel and bounds.
+
+    Rows are tried in order, so that smaller bounds come first.
+    """
+    won = {(t.kernel, p, t.slices, t.width) for t in winners for p in t.precisions}
+    kept = []
+    for tile in present:
+        rest = tuple(
+            p for p in tile.precisions if (tile.kernel, p, tile.slices, tile.width) not in won
+        )
+        kept += [replace(tile, precisions=rest)] if rest else []
+    kernels = list(dict.fromkeys(tile.kernel for tile in [*kept, *winners]))
+    return sorted(
+        [*winners, *kept],
+        key=lambda t: (kernels.index(t.kernel), t.slices * t.width, t.width),
+    )
+
+
+def as_toml(tiles: Iterable[Tile], comment: str) -> str:
+    """A tile table, with a comment that says where its numbers come from."""
+    head = "".join(f"# {line}\n" for line in comment.splitlines())
+    return "\n".join([head, *(_row(tile) for tile in tiles)])
+
+
+def _row(tile: Tile) -> str:
+    defaults = {field.name: field.default for field in fields(tile)}
     lines = ["[[tile]]"]
     for name, value in asdict(tile).items():
+        if name in ("slots", "spills") and value == defaults[name]:
+            continue
         if isinstance(value, str):
             value = f'"{value}"'
         elif isinstance(value, tuple):
             value = "[" + ", ".join(f'"{v}"' for v in value) + "]"
         lines.append(f"{name} = {value}")
     return "\n".join(lines) + "\n"
-
-
-def _given(stats: torch.Tensor | None) -> torch.Tensor:
-    assert stats is not None
-    return stats
-
-
-_PREPARED: dict[TuneCase, Callable[[Tile], Callable[[], object]]] = {}
-
-
-def _compiles(job: tuple[TuneCase, Tile]) -> bool:
-    """Run one candidate once, in a worker; too large for the device is a plain no."""
-    case, tile = job
-    if case not in _PREPARED:
-        _PREPARED.clear()
-        _PREPARED[case] = prepare(case)
-    try:
-        _PREPARED[case](tile)()
-        torch.cuda.synchronize()
-    except Exception:  # whatever the compiler or the driver raises, the candidate is out
-        return False
-    return True

@@ -84,13 +84,18 @@ def attempt(work: Callable[[Job], object], job: Job) -> Outcome:
     try:
         result, error = work(job), None
     except Exception as raised:
-        text = str(raised).strip() or "without a message"
-        result, error = None, f"{type(raised).__name__}: {text[:2000]}"
-    lost = error is not None and _device_lost()
+        result, error = None, describe_error(raised)
+    lost = error is not None and device_lost()
     return Outcome(result, error, time.perf_counter() - start, lost)
 
 
-def _device_lost() -> bool:
+def describe_error(raised: Exception) -> str:
+    text = str(raised).strip() or "without a message"
+    return f"{type(raised).__name__}: {text[:2000]}"
+
+
+def device_lost() -> bool:
+    """Whether a fault on the GPU has made it unusable for this process."""
     if not torch.cuda.is_initialized():
         return False
     try:

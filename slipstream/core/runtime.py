@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import shutil
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -59,10 +60,13 @@ def package_version(package: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit of the source tree the package runs from, with + where files differ from it."""
+    """The commit of the source tree the package runs from, with + where files differ from it.
+
+    Without git it is what SLIPSTREAM_COMMIT says, if anything.
+    """
     root = Path(__file__).parents[2]
-    if not (root / ".git").exists():
-        return None
+    if not (root / ".git").exists() or shutil.which("git") is None:
+        return environment("SLIPSTREAM_COMMIT")
     git = ["git", "-C", str(root)]
     done = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     if done.returncode:
