@@ -18,18 +18,13 @@ import triton.language as tl
 
 from slipstream.kernels.primitives import (
     NOWHERE,
-    add_column_sums,
-    column_sums,
-    head_program,
     load_rows,
     load_slot_bias,
     logit_scale,
-    no_column_sums,
     product,
     reciprocal,
     rounded_to_bf16,
     slot_logits,
-    slot_program,
     store_rows,
 )
 
@@ -61,7 +56,7 @@ def backward_points(
 
     One pass: sum_g w (dw - c) s_g = sum_g (w dw) s_g - c sum_g w s_g, and c is known at its end.
     """
-    i_n, i_h, i_b = head_program(heads)
+    i_n, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     i_bh = i_b * heads + i_h
     o_n = i_n * BN + tl.arange(0, BN)
     m_n = o_n < points
@@ -139,8 +134,8 @@ def backward_slots(
     BN: tl.constexpr, BG: tl.constexpr,
 ):  # fmt: skip
     """partial[b, h, part] = slot weight (G D) | slot bias (G) | tokens (G V, of deslice only)."""
-    i_part, i_g, i_h, i_b = slot_program(heads, slots, BG)
-    i_bh = i_b * heads + i_h
+    i_part, i_g, i_bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_b, i_h = i_bh // heads, i_bh % heads
     o_g = i_g * BG + tl.arange(0, BG)
     m_g = o_g < slots
     p_query = query + i_b * query_b + i_h * query_h
@@ -160,7 +155,7 @@ def backward_slots(
     if OVER_POINTS:
         b_m = tl.load(normalizer + i_bh * slots + o_g, mask=m_g, other=float("inf"))
     b_dslots = tl.zeros([BG, BD], tl.float32)
-    b_dbias = no_column_sums(BG, VALUES)
+    b_dbias = tl.zeros([BG], tl.float32)
     if OF == "deslice":
         b_dtokens = tl.zeros([BG, BV], tl.float32)
     for start in range(i_part * BN, points, parts * BN):
@@ -189,11 +184,11 @@ def backward_slots(
         if not OVER_POINTS:
             b_dw -= tl.load(correction + i_bh * points + o_n, mask=m_n, other=0.0)[:, None]
         b_dlogits = b_w * b_dw
-        b_dbias = add_column_sums(b_dbias, b_dlogits, m_n, VALUES)
+        b_dbias += tl.sum(b_dlogits, 0)
         b_dslots += product(tl.trans(b_dlogits), b_query, VALUES)
     SIZE: tl.constexpr = D + 1 + (V if OF == "deslice" else 0)
     p_part = partial + (i_bh * parts + i_part) * slots * SIZE
     store_rows(p_part, b_dslots * inverse, o_g, D, D, BD, slots)
-    tl.store(p_part + slots * D + o_g, column_sums(b_dbias, VALUES) * inverse, mask=m_g)
+    tl.store(p_part + slots * D + o_g, b_dbias * inverse, mask=m_g)
     if OF == "deslice":
         store_rows(p_part + slots * (D + 1), b_dtokens, o_g, V, V, BV, slots)

@@ -15,7 +15,6 @@ from slipstream.kernels.primitives import (
     NOWHERE,
     add_column_sums,
     column_sums,
-    head_program,
     load_rows,
     load_slot_bias,
     logit_scale,
@@ -23,7 +22,6 @@ from slipstream.kernels.primitives import (
     product,
     reciprocal,
     slot_logits,
-    slot_program,
     store_rows,
 )
 
@@ -37,7 +35,7 @@ def statistics(
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, BN: tl.constexpr, BG: tl.constexpr,
 ):  # fmt: skip
     """m and l of every point and head, (B, H, N) each, in one online pass over the slots."""
-    i_n, i_h, i_b = head_program(heads)
+    i_n, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     o_n = i_n * BN + tl.arange(0, BN)
     p_weight = slot_weight + i_b * weight_b + i_h * weight_h
     p_bias = slot_bias + i_b * bias_b + i_h * bias_h
@@ -70,7 +68,7 @@ def deslice_forward(
     BN: tl.constexpr, BG: tl.constexpr,
 ):  # fmt: skip
     """out (B, N, H, V): by m and l where they are in hand, else online, leaving them behind."""
-    i_n, i_h, i_b = head_program(heads)
+    i_n, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     o_n = i_n * BN + tl.arange(0, BN)
     m_n = o_n < points
     o_row = (i_b * heads + i_h) * points + o_n
@@ -122,8 +120,8 @@ def slice_forward(
     BN: tl.constexpr, BG: tl.constexpr,
 ):  # fmt: skip
     """partial[b, h, part] = numerator (G V) | mass (G); a program owns BG slots."""
-    i_part, i_g, i_h, i_b = slot_program(heads, slots, BG)
-    i_bh = i_b * heads + i_h
+    i_part, i_g, i_bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_b, i_h = i_bh // heads, i_bh % heads
     o_g = i_g * BG + tl.arange(0, BG)
     p_query = query + i_b * query_b + i_h * query_h
     p_values = values + i_b * values_b + i_h * values_h
@@ -167,8 +165,8 @@ def slice_forward_over_points(
     partial[b, h, part] = sum of exp(logit - max) values (G x V) | max (G) | sum of exp(logit - max)
     (G), over the part's points; a part without points leaves (0, -inf, 0).
     """
-    i_part, i_g, i_h, i_b = slot_program(heads, slots, BG)
-    i_bh = i_b * heads + i_h
+    i_part, i_g, i_bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    i_b, i_h = i_bh // heads, i_bh % heads
     o_g = i_g * BG + tl.arange(0, BG)
     p_query = query + i_b * query_b + i_h * query_h
     p_values = values + i_b * values_b + i_h * values_h

@@ -241,7 +241,7 @@ def slice_single_tile(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
     parts = o.parts(tile, o.batch * o.heads)
     partial = o.buffer(o.batch, o.heads, parts, slices * width + slices)
     run(
-        single_tile.slice_forward, (parts * o.heads, o.batch), tile,
+        single_tile.slice_forward, (parts, o.heads, o.batch), tile,
         o.query, values, *o.pointers(), partial, o.points, o.heads, parts,
         *o.query_strides(), *row_strides(values, o.heads), *o.slot_strides(),
         **o.products(), G=slices, D=o.width, V=width,
@@ -257,7 +257,7 @@ def deslice_single_tile(o: Operands, tokens: Tensor) -> Tensor:
     parts = o.parts(tile, o.batch * o.heads)
     out = o.query.new_empty(o.batch, o.points, o.heads, width)
     run(
-        single_tile.deslice_forward, (parts * o.heads, o.batch), tile,
+        single_tile.deslice_forward, (parts, o.heads, o.batch), tile,
         o.query, tokens, *o.pointers(), out, o.points, o.heads, parts,
         *o.query_strides(), *o.slot_strides(),
         **o.products(), G=o.slices, D=o.width, V=width,
@@ -295,7 +295,7 @@ def statistics(o: Operands) -> Tensor:
     out = o.buffer(2, o.batch, o.heads, o.points)
     constants = {k: v for k, v in o.products().items() if k != "VALUES"}
     run(
-        blocked_forward.statistics, (_ceil(o.points, tile.points) * o.heads, o.batch), tile,
+        blocked_forward.statistics, (_ceil(o.points, tile.points), o.heads, o.batch), tile,
         o.query, *o.pointers(), out[0], out[1], o.points, o.heads, o.slices,
         *o.query_strides(), *o.slot_strides(),
         **constants, D=o.width, BD=_padded(o.width), BG=_slots(o, tile),
@@ -335,7 +335,7 @@ def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[
     out = o.query.new_empty(o.batch, o.points, o.heads, width)
     found = o.buffer(2, o.batch, o.heads, o.points) if stats is None else stats
     run(
-        blocked_forward.deslice_forward, (_ceil(o.points, tile.points) * o.heads, o.batch), tile,
+        blocked_forward.deslice_forward, (_ceil(o.points, tile.points), o.heads, o.batch), tile,
         o.query, tokens, *o.pointers(), out, found[0], found[1], o.points, o.heads, o.slices,
         *o.query_strides(), *o.slot_strides(), HAS_STATISTICS=stats is not None,
         **o.products(), D=o.width, BD=_padded(o.width), V=width, BV=_padded(width),
@@ -371,7 +371,7 @@ def backward_blocked(
     }  # fmt: skip
     tile = o.tile(f"blocked/{of.tile_prefix}backward_points", width)
     run(
-        blocked_backward.backward_points, (_ceil(o.points, tile.points) * o.heads, o.batch), tile,
+        blocked_backward.backward_points, (_ceil(o.points, tile.points), o.heads, o.batch), tile,
         *reads, query_gradient, rows_gradient, o.points, o.heads, o.slices, *strides,
         **constants, BG=_slots(o, tile),
     )  # fmt: skip
@@ -381,7 +381,7 @@ def backward_blocked(
     sizes = [o.slices * o.width, o.slices] + of.token_sizes(o.slices)
     partial = o.buffer(o.batch, o.heads, parts, sum(sizes))
     run(
-        blocked_backward.backward_slots, (parts * o.heads * blocks, o.batch), tile,
+        blocked_backward.backward_slots, (parts, blocks, o.batch * o.heads), tile,
         *reads, partial, o.points, o.heads, o.slices, parts, *strides,
         **constants, BG=_slots(o, tile),
     )  # fmt: skip
@@ -429,7 +429,7 @@ def _slot_owned_sums(
     parts = o.parts(tile, o.batch * o.heads * blocks)
     partial = o.buffer(o.batch, o.heads, parts, o.slices * columns)
     run(
-        kernel, (parts * o.heads * blocks, o.batch), tile,
+        kernel, (parts, blocks, o.batch * o.heads), tile,
         o.query, values, *o.pointers(), *stats, partial, o.points, o.heads, o.slices, parts,
         *o.query_strides(), *row_strides(values, o.heads), *o.slot_strides(),
         **o.products(), D=o.width, BD=_padded(o.width), V=width, BV=_padded(width),

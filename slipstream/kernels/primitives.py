@@ -16,26 +16,6 @@ INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 
 
 @triton.jit
-def head_program(heads):
-    """Which part or tile of the points, head and sample a program works on.
-
-    Heads are next to each other in memory, so programs that run together take the heads of the same
-    points.
-    """
-    i = tl.program_id(0)
-    return i // heads, i % heads, tl.program_id(1).to(tl.int64)
-
-
-@triton.jit
-def slot_program(heads, slots, BG: tl.constexpr):
-    """Part of the points, block of slots, head and sample: all that read the same points first."""
-    i = tl.program_id(0)
-    blocks = tl.cdiv(slots, BG)
-    i_part, i_h = i // (blocks * heads), i // blocks % heads
-    return i_part, i % blocks, i_h, tl.program_id(1).to(tl.int64)
-
-
-@triton.jit
 def product(b_x, b_y, HOW: tl.constexpr):
     """b_x @ b_y, summed in fp32. HOW: bf16x6, tf32, tf32x3, or bf16 to round both operands."""
     if INTERPRETED:

@@ -14,7 +14,6 @@ from slipstream.kernels.primitives import (
     NOWHERE,
     add_column_sums,
     column_sums,
-    head_program,
     load_rows,
     load_slot_bias,
     logit_scale,
@@ -37,7 +36,7 @@ def slice_forward(
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """partial[b, h, part] = numerator (G x V) | mass (G), summed over the part's points."""
-    i_part, i_h, i_b = head_program(heads)
+    i_part, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     o_g = tl.arange(0, G)
     p_query = query + i_b * query_b + i_h * query_h
     p_values = values + i_b * values_b + i_h * values_h
@@ -72,7 +71,7 @@ def deslice_forward(
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """out (B, N, H, V) from tokens (B, H, G, V), both contiguous."""
-    i_part, i_h, i_b = head_program(heads)
+    i_part, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     o_g = tl.arange(0, G)
     p_query = query + i_b * query_b + i_h * query_h
     p_out = out + i_b * points * heads * V + i_h * V
@@ -112,7 +111,9 @@ def backward(
     partial[b, h, part] = slot weight (G x D) | slot bias (G) | temperature (1) | tokens (G x V, of
     deslice only).
     """
-    i_part, i_h, i_b = head_program(heads)
+    # Heads lie next to each other in memory: programs that run together take those of one part.
+    i, i_b = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    i_part, i_h = i // heads, i % heads
     o_g = tl.arange(0, G)
     i_bh = i_b * heads + i_h
     p_query = query + i_b * query_b + i_h * query_h
@@ -132,7 +133,7 @@ def backward(
     if OF == "pair":
         b_output_tokens = load_rows(output_tokens + i_bh * G * V, o_g, V, V, V, G)
     b_dslots = tl.zeros([G, D], tl.float32)
-    b_dbias = no_column_sums(G, VALUES)
+    b_dbias = tl.zeros([G], tl.float32)
     if OF == "deslice":
         b_dtokens = tl.zeros([G, V], tl.float32)
     for start in range(i_part * BN, points, parts * BN):
@@ -153,12 +154,12 @@ def backward(
             b_dw += product(b_output, tl.trans(b_output_tokens), VALUES)
         b_wdw = b_w * b_dw
         b_dlogits = b_wdw - b_w * tl.sum(b_wdw, 1)[:, None]
-        b_dbias = add_column_sums(b_dbias, b_dlogits, o_n < points, VALUES)
+        b_dbias += tl.sum(tl.where((o_n < points)[:, None], b_dlogits, 0.0), 0)
         b_dslots += product(tl.trans(b_dlogits), b_query, VALUES)
         b_dquery = product(b_dlogits, b_slots, VALUES) * inverse
         store_rows(p_query_gradient, b_dquery, o_n, heads * D, D, D, points)
     b_dslots = b_dslots * inverse
-    b_dbias_sum = column_sums(b_dbias, VALUES) * inverse
+    b_dbias = b_dbias * inverse
     # The temperature divides all logits: its gradient is -sum(logit gradient x logit), and a logit
     # is linear in slot weight and bias. A row's logit gradients sum to zero, so what the slots have
     # in common may be taken off; that leaves less to cancel.
@@ -166,11 +167,11 @@ def backward(
     b_dtemperature = tl.sum(b_dslots * b_own, 1)
     if HAS_BIAS:
         b_plain_bias = tl.load(p_bias + o_g).to(tl.float32)
-        b_dtemperature += b_dbias_sum * (b_plain_bias - tl.sum(b_plain_bias, 0) / G)
+        b_dtemperature += b_dbias * (b_plain_bias - tl.sum(b_plain_bias, 0) / G)
     SIZE: tl.constexpr = G * D + G + 1 + (G * V if OF == "deslice" else 0)
     p_part = partial + (i_bh * parts + i_part) * SIZE
     store_rows(p_part, b_dslots, o_g, D, D, D, G)
-    tl.store(p_part + G * D + o_g, b_dbias_sum)
+    tl.store(p_part + G * D + o_g, b_dbias)
     tl.store(p_part + G * D + G, -tl.sum(b_dtemperature, 0) * inverse)
     if OF == "deslice":
         store_rows(p_part + G * D + G + 1, b_dtokens, o_g, V, V, V, G)
