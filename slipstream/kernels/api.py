@@ -115,7 +115,7 @@ def add_norm(
     if not _norm_is_fused(stream, layer, impl):
         stream = stream if update is None else stream + update
         return stream, layer(stream)
-    summed, normed, _, _ = norm.add_norm(
+    summed, normed, _ = norm.add_norm(
         stream, update, layer.weight, layer.bias, layer.eps, compute_dtype(stream)
     )
     return stream if update is None else summed, normed

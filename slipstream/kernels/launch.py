@@ -132,7 +132,8 @@ def device_guard(tensor: Tensor) -> contextlib.AbstractContextManager[object]:
 def to_layout(gradient: Tensor, parameter: Tensor) -> Tensor:
     """Sum a (B, H, ...) gradient down to the parameter's own layout and dtype."""
     absent = gradient.ndim - parameter.ndim
-    gradient = gradient.sum(tuple(range(absent))) if absent else _own(gradient)
+    if absent:
+        gradient = gradient.sum(tuple(range(absent)))
     return gradient.to(parameter.dtype)
 
 
@@ -147,11 +148,6 @@ def _leading_strides(tensor: Tensor, tail: int) -> tuple[int, int]:
     """Strides of B and H of a (tail), (H, tail) or (B, H, tail) layout; 0 for an absent axis."""
     leading = tensor.stride()[: tensor.ndim - tail]
     return (0, 0, *leading)[-2:]  # type: ignore[return-value]
-
-
-def _own(tensor: Tensor) -> Tensor:
-    """A contiguous copy: outputs of an operator may not share memory."""
-    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def _ceil(total: int, block: int) -> int:
@@ -246,8 +242,8 @@ def slice_single_tile(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
         *o.query_strides(), *row_strides(values, o.heads), *o.slot_strides(),
         **o.products(), G=slices, D=o.width, V=width,
     )  # fmt: skip
-    numerator, mass = partial.sum(2).split((slices * width, slices), -1)
-    return _own(numerator.unflatten(-1, (slices, width))), _own(mass)
+    numerator, mass = partial.split((slices * width, slices), -1)
+    return numerator.sum(2).unflatten(-1, (slices, width)), mass.sum(2)
 
 
 def deslice_single_tile(o: Operands, tokens: Tensor) -> Tensor:
@@ -280,10 +276,14 @@ def backward_single_tile(o: Operands, of: Backward) -> Gradients:
         *o.query_strides(), *of.strides(o.heads), *o.slot_strides(),
         **o.products(), OF=of.kind, G=slices, D=o.width, V=width,
     )  # fmt: skip
-    weight, bias, temperature, *tokens = partial.sum(2).split(sizes, -1)
-    other = _own(tokens[0].unflatten(-1, (slices, width))) if tokens else rows_gradient
-    weight = weight.unflatten(-1, (slices, o.width))
-    return _gradients(o, query_gradient, other, weight, bias, temperature.sum((0, -1)))
+    weight, bias, temperature, *tokens = partial.split(sizes, -1)
+    return (
+        shared_heads(query_gradient, o.query),
+        tokens[0].sum(2).unflatten(-1, (slices, width)) if tokens else rows_gradient,
+        _of_parameter(weight, o.slot_weight, 2),
+        partial.new_empty(0) if o.slot_bias is None else _of_parameter(bias, o.slot_bias, 1),
+        temperature.sum((0, 2, 3)).to(o.temperature.dtype),
+    )
 
 
 # --- blocked ---------------------------------------------------------------------------------
@@ -309,8 +309,8 @@ def slice_blocked(o: Operands, values: Tensor, stats: Tensor) -> tuple[Tensor, T
     partial = _slot_owned_sums(
         o, values, blocked_forward.slice_forward, "slice_forward", (stats[0], stats[1]), width + 1
     )
-    numerator, mass = partial.sum(2).split((slices * width, slices), -1)
-    return _own(numerator.unflatten(-1, (slices, width))), _own(mass)
+    numerator, mass = partial.split((slices * width, slices), -1)
+    return numerator.sum(2).unflatten(-1, (slices, width)), mass.sum(2)
 
 
 def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -385,11 +385,11 @@ def backward_blocked(
         *reads, partial, o.points, o.heads, o.slices, parts, *strides,
         **constants, BG=_slots(o, tile),
     )  # fmt: skip
-    weight, bias, *tokens = partial.sum(2).split(sizes, -1)
-    other = _own(tokens[0].unflatten(-1, (o.slices, width))) if tokens else rows_gradient
+    weight, bias, *tokens = (found.sum(2) for found in partial.split(sizes, -1))
+    other = tokens[0].unflatten(-1, (o.slices, width)) if tokens else rows_gradient
     weight = weight.unflatten(-1, (o.slices, o.width))
     temperature = _temperature_gradient(o, weight, bias, centred=not over_points)
-    return _gradients(o, query_gradient, other, weight, bias, temperature)
+    return gradients(o, query_gradient, other, weight, bias, temperature)
 
 
 def _temperature_gradient(o: Operands, weight: Tensor, bias: Tensor, centred: bool) -> Tensor:
@@ -438,9 +438,16 @@ def _slot_owned_sums(
     return partial
 
 
-def _gradients(
+def _of_parameter(partial: Tensor, parameter: Tensor, tail: int) -> Tensor:
+    """Sum (B, H, parts, ...) over the parts and the axes that the parameter's layout lacks."""
+    lacking = tuple(range(2 - (parameter.ndim - tail)))
+    return partial.sum((*lacking, 2)).view(parameter.shape).to(parameter.dtype)
+
+
+def gradients(
     o: Operands, query: Tensor, other: Tensor, weight: Tensor, bias: Tensor, temperature: Tensor
 ) -> Gradients:
+    """Those of the parameters, (B, H, G, D), (B, H, G) and (H), in the parameters' own layout."""
     return (
         shared_heads(query, o.query),
         other,

@@ -2,8 +2,8 @@
 
 `slice` and `deslice` are what `api` calls; each has a backward operator. `pair_slice` and
 `pair_deslice` compute the same, for a slice and a deslice with one membership: their gradients come
-from one kernel. Statistics go in and come out as plain tensors without a gradient. All run wherever
-Triton does: on CUDA, or on the CPU under its interpreter.
+from one kernel. Statistics go in and come out as plain tensors without a gradient. All run in
+Triton on CUDA and under its interpreter, and by the formulas of `formulas` anywhere else.
 """
 
 from __future__ import annotations
@@ -13,11 +13,80 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slipstream.kernels import launch
+from slipstream.core import runtime
+from slipstream.kernels import formulas, launch
 from slipstream.kernels.launch import Backward, Gradients, Operands
+from slipstream.kernels.operator import operator
+
+# --- shapes of the results ---------------------------------------------------------------------
 
 
-@torch.library.custom_op("slipstream::statistics", mutates_args=())
+def _statistics_shape(query, slot_weight, slot_bias, temperature, precision):  # type: ignore[no-untyped-def]
+    batch, points = query.shape[:2]
+    return query.new_empty(2, batch, temperature.shape[0], points, dtype=torch.float32)
+
+
+def _slice_shapes(  # type: ignore[no-untyped-def]
+    query, values, slot_weight, slot_bias, temperature, stats, precision, family, over
+):
+    batch, _, heads, width = values.shape
+    mass = query.new_empty(batch, heads, slot_weight.shape[-2], dtype=torch.float32)
+    last = torch.empty_like(mass) if over == "points" else mass.new_empty(0)
+    return mass.new_empty(*mass.shape, width), mass, last
+
+
+def _deslice_shapes(query, tokens, slot_weight, slot_bias, temperature, stats, precision, family):  # type: ignore[no-untyped-def]
+    batch, points = query.shape[:2]
+    heads, width = temperature.shape[0], tokens.shape[-1]
+    online = family == "blocked" and stats is None
+    shape = (2, batch, heads, points) if online else (0,)
+    out = query.new_empty(batch, points, heads, width)
+    return out, query.new_empty(shape, dtype=torch.float32)
+
+
+def _pair_slice_shapes(query, values, slot_weight, *rest):  # type: ignore[no-untyped-def]
+    batch, _, heads, width = values.shape
+    mass = query.new_empty(batch, heads, slot_weight.shape[-2], dtype=torch.float32)
+    numerator = mass.new_empty(*mass.shape, width)
+    return numerator, mass, *_carriers(query, values, numerator)
+
+
+def _pair_deslice_shape(tokens, output_carrier, tokens_carrier, query, *rest):  # type: ignore[no-untyped-def]
+    return query.new_empty(output_carrier.shape)
+
+
+def _slice_backward_shapes(  # type: ignore[no-untyped-def]
+    numerator, shift, query, values, slot_weight, slot_bias, temperature, *rest
+):
+    return _gradient_shapes(query, values, slot_weight, slot_bias, temperature)
+
+
+def _deslice_backward_shapes(  # type: ignore[no-untyped-def]
+    gradient, query, tokens, slot_weight, slot_bias, temperature, *rest
+):
+    return _gradient_shapes(query, tokens, slot_weight, slot_bias, temperature)
+
+
+def _pair_backward_shapes(  # type: ignore[no-untyped-def]
+    numerator, mass, output, tokens, query, values, slot_weight, slot_bias, temperature, *rest
+):
+    return _gradient_shapes(query, values, slot_weight, slot_bias, temperature)
+
+
+def _gradient_shapes(
+    query: Tensor, other: Tensor, weight: Tensor, bias: Tensor | None, temperature: Tensor
+) -> Gradients:
+    def like(tensor: Tensor) -> Tensor:
+        return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+    of_bias = weight.new_empty(0, dtype=torch.float32) if bias is None else like(bias)
+    return like(query), like(other), like(weight), of_bias, like(temperature)
+
+
+# --- forward -----------------------------------------------------------------------------------
+
+
+@operator("slipstream::statistics", _statistics_shape)
 def statistics(
     query: Tensor,
     slot_weight: Tensor,
@@ -25,17 +94,12 @@ def statistics(
     temperature: Tensor,
     precision: str,
 ) -> Tensor:
-    """(2, B, H, N): largest logit and sum of exponentials; none where the family needs none."""
-    return launch.statistics(Operands.of(query, slot_weight, slot_bias, temperature, precision))
+    """(2, B, H, N): largest logit, in units of log 2, and sum of exponentials."""
+    o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
+    return launch.statistics(o) if _by_triton(query) else formulas.statistics(o)
 
 
-@statistics.register_fake
-def _(query, slot_weight, slot_bias, temperature, precision):  # type: ignore[no-untyped-def]
-    batch, points = query.shape[:2]
-    return query.new_empty(2, batch, temperature.shape[0], points, dtype=torch.float32)
-
-
-@torch.library.custom_op("slipstream::slice", mutates_args=())
+@operator("slipstream::slice", _slice_shapes)
 def slice_op(
     query: Tensor,
     values: Tensor,
@@ -50,24 +114,101 @@ def slice_op(
     """Numerator and mass, and the log normaliser (empty for weights over the slots); all fp32."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     if over == "points":
-        numerator, log_normalizer = launch.slice_over_points(o, values)
+        by_points = launch.slice_over_points if _by_triton(query) else formulas.slice_over_points
+        numerator, log_normalizer = by_points(o, values)
         return numerator, torch.ones_like(log_normalizer), log_normalizer
-    if family == "single-tile":
-        numerator, mass = launch.slice_single_tile(o, values)
-    else:
-        numerator, mass = launch.slice_blocked(o, values, _given(stats))
+    numerator, mass = _slice(o, values, stats, family)
     return numerator, mass, mass.new_empty(0)
 
 
-@slice_op.register_fake
-def _(query, values, slot_weight, slot_bias, temperature, stats, precision, family, over):  # type: ignore[no-untyped-def]
-    batch, _, heads, width = values.shape
-    mass = query.new_empty(batch, heads, slot_weight.shape[-2], dtype=torch.float32)
-    last = torch.empty_like(mass) if over == "points" else mass.new_empty(0)
-    return mass.new_empty(*mass.shape, width), mass, last
+@operator("slipstream::deslice", _deslice_shapes)
+def deslice_op(
+    query: Tensor,
+    tokens: Tensor,
+    slot_weight: Tensor,
+    slot_bias: Tensor | None,
+    temperature: Tensor,
+    stats: Tensor | None,
+    precision: str,
+    family: str,
+) -> tuple[Tensor, Tensor]:
+    """The output, and the statistics found on the way (empty where none were looked for)."""
+    o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
+    if family == "single-tile":
+        return _deslice(o, tokens, stats, family), o.buffer(0)
+    if not _by_triton(query):
+        out = _deslice(o, tokens, stats, family)
+        return out, formulas.statistics(o) if stats is None else o.buffer(0)
+    out, found = launch.deslice_blocked(o, tokens, stats)
+    return out, found if stats is None else o.buffer(0)
 
 
-@torch.library.custom_op("slipstream::slice_backward", mutates_args=())
+@operator("slipstream::pair_slice", _pair_slice_shapes)
+def pair_slice(
+    query: Tensor,
+    values: Tensor,
+    slot_weight: Tensor,
+    slot_bias: Tensor | None,
+    temperature: Tensor,
+    stats: Tensor | None,
+    precision: str,
+    family: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Numerator and mass, and two carriers for `pair_deslice`.
+
+    A carrier holds nothing. It is there for what comes back along it: the gradient of the
+    deslice's output, and its tokens, which the backward of this operator needs to compute the
+    gradients of both at once.
+    """
+    o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
+    numerator, mass = _slice(o, values, stats, family)
+    return numerator, mass, *_carriers(query, values, numerator)
+
+
+@operator("slipstream::pair_deslice", _pair_deslice_shape)
+def pair_deslice(
+    tokens: Tensor,
+    output_carrier: Tensor,
+    tokens_carrier: Tensor,
+    query: Tensor,
+    slot_weight: Tensor,
+    slot_bias: Tensor | None,
+    temperature: Tensor,
+    stats: Tensor | None,
+    precision: str,
+    family: str,
+) -> Tensor:
+    """The output. Only the tokens get their gradient here, the rest theirs from `pair_slice`."""
+    o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
+    return _deslice(o, tokens, stats, family)
+
+
+def _slice(o: Operands, values: Tensor, stats: Tensor | None, family: str) -> tuple[Tensor, Tensor]:
+    if not _by_triton(values):
+        return formulas.slice_points(o, values)
+    if family == "single-tile":
+        return launch.slice_single_tile(o, values)
+    return launch.slice_blocked(o, values, _given(stats))
+
+
+def _deslice(o: Operands, tokens: Tensor, stats: Tensor | None, family: str) -> Tensor:
+    if not _by_triton(tokens):
+        return formulas.deslice_tokens(o, tokens)
+    if family == "single-tile":
+        return launch.deslice_single_tile(o, tokens)
+    return launch.deslice_blocked(o, tokens, stats)[0]
+
+
+def _carriers(query: Tensor, values: Tensor, numerator: Tensor) -> tuple[Tensor, Tensor]:
+    """Of the shapes of the deslice's output and tokens, in the memory of one number each."""
+    output = query.new_zeros(1).expand(values.shape)
+    return output, numerator.new_zeros(1).expand(numerator.shape)
+
+
+# --- backward ----------------------------------------------------------------------------------
+
+
+@operator("slipstream::slice_backward", _slice_backward_shapes)
 def slice_backward(
     numerator_gradient: Tensor,
     shift: Tensor,
@@ -85,49 +226,12 @@ def slice_backward(
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     of = Backward.of_slice(values, numerator_gradient, shift)
     if over == "points":
-        return launch.backward_blocked(o, of, log_normalizer)
+        by_points = launch.backward_blocked if _by_triton(query) else formulas.backward
+        return by_points(o, of, log_normalizer)
     return _backward(o, of, stats, family)
 
 
-@slice_backward.register_fake
-def _(numerator_gradient, shift, query, values, slot_weight, slot_bias, temperature, *rest):  # type: ignore[no-untyped-def]
-    return (
-        torch.empty_like(query, memory_format=torch.contiguous_format),
-        torch.empty_like(values, memory_format=torch.contiguous_format),
-        *_fake_parameter_gradients(slot_weight, slot_bias, temperature),
-    )
-
-
-@torch.library.custom_op("slipstream::deslice", mutates_args=())
-def deslice_op(
-    query: Tensor,
-    tokens: Tensor,
-    slot_weight: Tensor,
-    slot_bias: Tensor | None,
-    temperature: Tensor,
-    stats: Tensor | None,
-    precision: str,
-    family: str,
-) -> tuple[Tensor, Tensor]:
-    """The output, and the statistics found on the way (empty where none were looked for)."""
-    o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
-    if family == "single-tile":
-        return launch.deslice_single_tile(o, tokens), o.buffer(0)
-    out, found = launch.deslice_blocked(o, tokens, stats)
-    return out, found if stats is None else o.buffer(0)
-
-
-@deslice_op.register_fake
-def _(query, tokens, slot_weight, slot_bias, temperature, stats, precision, family):  # type: ignore[no-untyped-def]
-    batch, points = query.shape[:2]
-    heads, width = temperature.shape[0], tokens.shape[-1]
-    out = query.new_empty(batch, points, heads, width)
-    online = family == "blocked" and stats is None
-    shape = (2, batch, heads, points) if online else (0,)
-    return out, query.new_empty(shape, dtype=torch.float32)
-
-
-@torch.library.custom_op("slipstream::deslice_backward", mutates_args=())
+@operator("slipstream::deslice_backward", _deslice_backward_shapes)
 def deslice_backward(
     gradient: Tensor,
     query: Tensor,
@@ -145,78 +249,7 @@ def deslice_backward(
     return of_query, of_tokens.to(tokens.dtype), of_weight, of_bias, of_temperature
 
 
-@deslice_backward.register_fake
-def _(gradient, query, tokens, slot_weight, slot_bias, temperature, *rest):  # type: ignore[no-untyped-def]
-    return (
-        torch.empty_like(query, memory_format=torch.contiguous_format),
-        torch.empty_like(tokens, memory_format=torch.contiguous_format),
-        *_fake_parameter_gradients(slot_weight, slot_bias, temperature),
-    )
-
-
-@torch.library.custom_op("slipstream::pair_slice", mutates_args=())
-def pair_slice(
-    query: Tensor,
-    values: Tensor,
-    slot_weight: Tensor,
-    slot_bias: Tensor | None,
-    temperature: Tensor,
-    stats: Tensor | None,
-    precision: str,
-    family: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Numerator and mass, and two carriers for `pair_deslice`.
-
-    A carrier holds nothing. It is there for what comes back along it: the gradient of the
-    deslice's output, and its tokens, which the backward of this operator needs to compute the
-    gradients of both at once.
-    """
-    numerator, mass, _ = slice_op(
-        query, values, slot_weight, slot_bias, temperature, stats, precision, family, "slots"
-    )
-    return numerator, mass, *_carriers(query, values, numerator)
-
-
-@pair_slice.register_fake
-def _(query, values, slot_weight, slot_bias, temperature, stats, precision, family):  # type: ignore[no-untyped-def]
-    batch, _, heads, width = values.shape
-    mass = query.new_empty(batch, heads, slot_weight.shape[-2], dtype=torch.float32)
-    numerator = mass.new_empty(*mass.shape, width)
-    return numerator, mass, *_carriers(query, values, numerator)
-
-
-def _carriers(query: Tensor, values: Tensor, numerator: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the shapes of the deslice's output and tokens, in the memory of one number each."""
-    output = query.new_zeros(1).expand(values.shape)
-    return output, numerator.new_zeros(1).expand(numerator.shape)
-
-
-@torch.library.custom_op("slipstream::pair_deslice", mutates_args=())
-def pair_deslice(
-    tokens: Tensor,
-    output_carrier: Tensor,
-    tokens_carrier: Tensor,
-    query: Tensor,
-    slot_weight: Tensor,
-    slot_bias: Tensor | None,
-    temperature: Tensor,
-    stats: Tensor | None,
-    precision: str,
-    family: str,
-) -> Tensor:
-    """The output. Only the tokens get their gradient here, the rest theirs from `pair_slice`."""
-    o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
-    if family == "single-tile":
-        return launch.deslice_single_tile(o, tokens)
-    return launch.deslice_blocked(o, tokens, _given(stats))[0]
-
-
-@pair_deslice.register_fake
-def _(tokens, output_carrier, tokens_carrier, query, *rest):  # type: ignore[no-untyped-def]
-    return query.new_empty(output_carrier.shape)
-
-
-@torch.library.custom_op("slipstream::pair_backward", mutates_args=())
+@operator("slipstream::pair_backward", _pair_backward_shapes)
 def pair_backward(
     numerator_gradient: Tensor,
     mass_gradient: Tensor,
@@ -239,20 +272,17 @@ def pair_backward(
     return _backward(o, of, stats, family)
 
 
-@pair_backward.register_fake
-def _(numerator, mass, output, tokens, query, values, slot_weight, slot_bias, temperature, *rest):  # type: ignore[no-untyped-def]
-    return (
-        torch.empty_like(query, memory_format=torch.contiguous_format),
-        torch.empty_like(values, memory_format=torch.contiguous_format),
-        *_fake_parameter_gradients(slot_weight, slot_bias, temperature),
-    )
-
-
 def _backward(o: Operands, of: Backward, stats: Tensor | None, family: str) -> Gradients:
+    if not _by_triton(of.rows):
+        return formulas.backward(o, of, None)
     if family == "single-tile":
         return launch.backward_single_tile(o, of)
     given = _given(stats)
     return launch.backward_blocked(o, of, (given[0], given[1]))
+
+
+def _by_triton(tensor: Tensor) -> bool:
+    return tensor.device.type == "cuda" or runtime.TRITON_INTERPRETED
 
 
 def _given(stats: Tensor | None) -> Tensor:
@@ -260,15 +290,7 @@ def _given(stats: Tensor | None) -> Tensor:
     return stats
 
 
-def _fake_parameter_gradients(
-    slot_weight: Tensor, slot_bias: Tensor | None, temperature: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    layout = torch.contiguous_format
-    bias = slot_weight.new_empty(0, dtype=torch.float32)
-    if slot_bias is not None:
-        bias = torch.empty_like(slot_bias, memory_format=layout)
-    weight = torch.empty_like(slot_weight, memory_format=layout)
-    return weight, bias, torch.empty_like(temperature, memory_format=layout)
+# --- gradients ---------------------------------------------------------------------------------
 
 
 def _save_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -306,11 +328,6 @@ def _deslice_gradients(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | 
     return *_with_bias(found, bias), None, None, None
 
 
-def _with_bias(found: tuple[Tensor, ...], bias: Tensor | None) -> tuple[Tensor | None, ...]:
-    query, other, weight, of_bias, temperature = found
-    return query, other, weight, None if bias is None else of_bias, temperature
-
-
 def _save_pair_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     *tensors, precision, family = inputs
     ctx.save_for_backward(*tensors)
@@ -319,7 +336,9 @@ def _save_pair_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ..
 
 def _pair_slice_gradients(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
     query, values, weight, bias, temperature, stats = ctx.saved_tensors
-    found = pair_backward(*gradients, query, values, weight, bias, temperature, stats, *ctx.how)
+    found = pair_backward(
+        *gradients, query, values, weight, bias, temperature, stats, *ctx.how
+    )  # fmt: skip
     return *_with_bias(found, bias), None, None, None
 
 
@@ -336,7 +355,12 @@ def _pair_deslice_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, 
     return of_tokens.to(tokens.dtype), gradient, tokens.float(), *(None,) * 7
 
 
-pair_slice.register_autograd(_pair_slice_gradients, setup_context=_save_pair_slice)
-pair_deslice.register_autograd(_pair_deslice_gradients, setup_context=_save_pair_deslice)
-slice_op.register_autograd(_slice_gradients, setup_context=_save_slice)
-deslice_op.register_autograd(_deslice_gradients, setup_context=_save_deslice)
+def _with_bias(found: tuple[Tensor, ...], bias: Tensor | None) -> tuple[Tensor | None, ...]:
+    query, other, weight, of_bias, temperature = found
+    return query, other, weight, None if bias is None else of_bias, temperature
+
+
+slice_op.set_gradients(_save_slice, _slice_gradients)
+deslice_op.set_gradients(_save_deslice, _deslice_gradients)
+pair_slice.set_gradients(_save_pair_slice, _pair_slice_gradients)
+pair_deslice.set_gradients(_save_pair_deslice, _pair_deslice_gradients)

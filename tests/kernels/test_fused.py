@@ -182,17 +182,18 @@ def test_operators_pass_opcheck(case: Case) -> None:
             stats = ops.statistics(tensors["query"], *slots, "ieee")
     arguments = (tensors["query"], tensors["values"], *slots, stats, "ieee", family, case.over)
     if case.pair:
-        torch.library.opcheck(ops.pair_slice, arguments[:-1])
+        torch.library.opcheck(ops.pair_slice.registered, arguments[:-1])
         carriers = ops.pair_slice(*arguments[:-1])[2:]
         tokens = (tensors["tokens"], *(c.detach().requires_grad_() for c in carriers))
         torch.library.opcheck(
-            ops.pair_deslice, (*tokens, tensors["query"].detach(), *slots, stats, "ieee", family)
+            ops.pair_deslice.registered,
+            (*tokens, tensors["query"].detach(), *slots, stats, "ieee", family),
         )
         return
-    torch.library.opcheck(ops.slice_op, arguments)
+    torch.library.opcheck(ops.slice_op.registered, arguments)
     if case.over == "slots":
         arguments = (tensors["query"], tensors["tokens"], *slots, stats, "ieee", family)
-        torch.library.opcheck(ops.deslice_op, arguments)
+        torch.library.opcheck(ops.deslice_op.registered, arguments)
 
 
 COUPLED = [name for name, variant in VARIANTS.items() if variant.stream != "pointwise"]

@@ -90,7 +90,9 @@ def test_operator_passes_opcheck(has_update: bool) -> None:
     stream = torch.randn(2, 3, 16, device=DEVICE, requires_grad=True)
     update = torch.randn(2, 3, 16, device=DEVICE, requires_grad=True) if has_update else None
     weight, bias = (torch.randn(16, device=DEVICE, requires_grad=True) for _ in range(2))
-    torch.library.opcheck(norm.add_norm, (stream, update, weight, bias, 1e-5, torch.float32))
+    torch.library.opcheck(
+        norm.add_norm.registered, (stream, update, weight, bias, 1e-5, torch.float32)
+    )
 
 
 def test_strided_streams() -> None:

@@ -1,0 +1,60 @@
+"""A function of tensors as a PyTorch operator, with a short way in eager mode.
+
+An operator is what `torch.compile`, `torch.export` and fake tensors understand. Going through the
+dispatcher costs about as much as the launch of a kernel, so where none of them is at work the same
+function runs directly, with the same gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Save = Callable[[Any, tuple[Any, ...], Any], None]
+Gradients = Callable[..., tuple[Tensor | None, ...]]
+
+
+class Operator:
+    """Called like the function it is made of, whose first argument must be a tensor."""
+
+    def __init__(self, name: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
+        self.function = function
+        self.registered = torch.library.custom_op(name, function, mutates_args=())
+        self.registered.register_fake(fake)
+        self.direct: Callable[..., Any] = function
+
+    def set_gradients(self, save: Save, gradients: Gradients) -> None:
+        """`save` keeps what `gradients` needs, as with `torch.library.register_autograd`."""
+        self.registered.register_autograd(gradients, setup_context=save)
+        function = self.function
+
+        class Direct(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, *arguments: Any) -> Any:
+                output = function(*arguments)
+                save(ctx, arguments, output)
+                return output
+
+            backward = staticmethod(gradients)
+
+        self.direct = Direct.apply
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not _is_eager(arguments[0]):
+            return self.registered(*arguments)
+        return self.direct(*arguments) if torch.is_grad_enabled() else self.function(*arguments)
+
+
+def operator(name: str, fake: Callable[..., Any]) -> Callable[[Callable[..., Any]], Operator]:
+    """Make the decorated function an operator; `fake` gives the shapes of its results."""
+    return lambda function: Operator(name, function, fake)
+
+
+def _is_eager(tensor: Tensor) -> bool:
+    """Whether nothing but plain tensors, autograd and the device are in play."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    return type(tensor) in (Tensor, nn.Parameter) and torch._C._len_torch_dispatch_stack() == 0
