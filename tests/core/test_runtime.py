@@ -32,3 +32,11 @@ def test_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert runtime.package_version("no-such-package") is None
     monkeypatch.setenv("SLIPSTREAM_X", "1")
     assert runtime.environment("SLIPSTREAM_X") == "1"
+
+
+def test_the_commit_where_there_is_no_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime.shutil, "which", lambda name: None)
+    monkeypatch.delenv("SLIPSTREAM_COMMIT", raising=False)
+    assert runtime.commit() is None
+    monkeypatch.setenv("SLIPSTREAM_COMMIT", "abc1234")
+    assert runtime.commit() == "abc1234"

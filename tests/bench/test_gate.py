@@ -1,0 +1,110 @@
+"""The gate on problems made of a few numbers, where every error is known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from slipstream.bench.gate import (
+    EXACT,
+    Tensors,
+    Way,
+    Yardstick,
+    bitwise,
+    compared,
+    distance,
+    judge,
+    limit,
+)
+
+IEEE = Way("fused", "ieee")
+TRUE = torch.linspace(1, 2, 100, dtype=torch.float64)
+
+
+def problem(fused: float, eager: float = 1e-5):  # noqa: ANN201
+    """One tensor, off by a known share; eager's by more in its second order than in the others."""
+
+    def compute(way: Way, order: int) -> Tensors:
+        off = 0.0 if way == EXACT else fused if way.impl == "fused" else eager / (1 + (order != 1))
+        return {"out": TRUE * (1 + off)}
+
+    return compute
+
+
+@pytest.mark.parametrize(
+    ("fused", "passed"),
+    [(1.2e-5, True), (1.3e-5, False), (math.nan, False)],
+)
+def test_the_fused_error_is_held_to_the_worst_of_eagers_orders(fused: float, passed: bool) -> None:
+    verdict = judge(Yardstick(problem(fused), orders=3), IEEE)
+    assert verdict.passed is passed and verdict.deterministic is (not math.isnan(fused))
+    assert verdict.limit == 1.25 and verdict.tensor == "out"
+    if math.isnan(fused):
+        assert verdict.as_json()["worst"] is None
+    else:
+        assert verdict.worst == pytest.approx(fused / 1e-5, rel=1e-3)
+
+
+def test_errors_of_a_few_ulp_pass_and_slack_widens_every_limit() -> None:
+    assert judge(Yardstick(problem(0.9e-6, eager=1e-9), 2), IEEE).passed
+    assert not judge(Yardstick(problem(1.1e-6, eager=1e-9), 2), IEEE).passed
+    assert judge(Yardstick(problem(2.4e-5), 2), IEEE, slack=2.0).passed
+
+
+def test_rounding_the_result_to_bf16_passes() -> None:
+    def compute(way: Way, order: int) -> Tensors:
+        return {"out": TRUE.to(torch.bfloat16) if way.impl == "fused" else TRUE.clone()}
+
+    assert judge(Yardstick(compute, 1), Way("fused", "ieee", torch.bfloat16)).green
+
+
+def test_two_runs_that_differ_are_not_green() -> None:
+    runs = iter(range(9))
+
+    def compute(way: Way, order: int) -> Tensors:
+        return {"out": TRUE + 1e-9 * (next(runs) if way.impl == "fused" else 0)}
+
+    verdict = judge(Yardstick(compute, 1), IEEE)
+    assert verdict.passed and not verdict.deterministic and not verdict.green
+
+
+def test_small_tensors_are_measured_against_the_largest() -> None:
+    def compute(way: Way, order: int) -> Tensors:
+        return {"large": TRUE, "nothing": torch.zeros(3) + 1e-9 * (way.impl == "fused")}
+
+    assert judge(Yardstick(compute, 1), IEEE).green
+
+
+def test_the_limits_of_the_paper() -> None:
+    for precision, expected in {
+        "ieee": 1.25,
+        "tf32": 10,
+        "tf32x3": 10,
+        "bf16v": 2,
+        "bf16": 2,
+    }.items():
+        assert limit(Way("fused", precision), "single-tile", "out", 1e-6) == expected
+    temperature = "gradient of temperature"
+    assert limit(IEEE, "single-tile", "out", 2e-4) == 3.0
+    assert limit(Way("fused", "ieee", autocast=True), "single-tile", "out", 2e-3) == 1.25
+    assert limit(IEEE, "single-tile, ieee dots", temperature, 1e-6) == 1.25
+    assert limit(IEEE, "blocked, ieee dots", temperature, 1e-6) == 2.0
+    assert Way("fused", "tf32").eager() == Way(tf32=True)
+
+
+def test_comparing_to_the_bit() -> None:
+    one = {"a": TRUE, "b": -TRUE}
+    assert bitwise(one, {"a": TRUE.clone(), "b": -TRUE}).green
+    other = bitwise({"a": TRUE, "b": -TRUE * (1 + 1e-6)}, one)
+    assert not other.green and other.tensor == "b" and other.worst == pytest.approx(1e-6, rel=1e-3)
+    assert not bitwise({"a": TRUE}, one).green
+    assert not bitwise({"a": torch.zeros(2)}, {"a": torch.zeros(2) * math.nan}).green
+
+
+def test_differences_with_limits_of_their_own() -> None:
+    assert compared({"a": 1.0, "b": 0.0}, {"a": 2.0, "b": 0.0}).green
+    verdict = compared({"a": 1.0, "b": 0.3}, {"a": 2.0, "b": 0.1})
+    assert not verdict.green and (verdict.tensor, verdict.worst, verdict.limit) == ("b", 0.3, 0.1)
+    assert distance(None, TRUE) == distance(TRUE[:2], TRUE) == math.inf
