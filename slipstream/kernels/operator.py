@@ -22,13 +22,18 @@ class Operator:
 
     def __init__(self, name: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
         self.function = function
-        self.registered = torch.library.custom_op(name, function, mutates_args=())
-        self.registered.register_fake(fake)
+        schema = torch.library.infer_schema(function, mutates_args=())
+        torch.library.define(name, schema, tags=torch.Tag.pt2_compliant_tag)
+        torch.library.impl(name, ("cpu", "cuda"))(function)
+        torch.library.register_fake(name)(fake)
+        self.name = name
+        namespace, short = name.split("::")
+        self.registered = getattr(getattr(torch.ops, namespace), short).default
         self.direct: Callable[..., Any] = function
 
     def set_gradients(self, save: Save, gradients: Gradients) -> None:
         """`save` keeps what `gradients` needs, as with `torch.library.register_autograd`."""
-        self.registered.register_autograd(gradients, setup_context=save)
+        torch.library.register_autograd(self.name, gradients, setup_context=save)
         function = self.function
 
         class Direct(torch.autograd.Function):

@@ -311,7 +311,12 @@ def _slice_gradients(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
     found = slice_backward(
         of_numerator, shift, query, values, weight, bias, temperature, stats, normalizer, *ctx.how
     )
-    return *_with_bias(found, bias), None, None, None, None
+    gradients_found = _with_bias(found, bias)
+    if numerator is not None and bias is not None:
+        # A bias moves all logits of a slot alike: it cancels but in the log normaliser.
+        of_bias = launch.to_layout(of_normalizer / temperature[:, None], bias)
+        gradients_found = (*gradients_found[:3], of_bias, gradients_found[4])
+    return *gradients_found, None, None, None, None
 
 
 def _save_deslice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
