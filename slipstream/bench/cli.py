@@ -27,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Only = Annotated[str, typer.Option(help="Only cases whose name contains this.")]
+Only = Annotated[str, typer.Option(help="Only cases whose name contains this; A|B is A or B.")]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; 0 does all in this one. [default: cores - 2]")
 ]
@@ -210,7 +210,7 @@ def _subjects(reference: bool, peer: bool) -> tuple[subjects.Subject, ...]:
 
 
 def _select(rows: Sequence[Row], only: str) -> list[Row]:
-    selected = [row for row in rows if only in row.name]
+    selected = [row for row in rows if any(part in row.name for part in only.split("|"))]
     if not selected:
         raise ValueError(
             f"only must be part of the name of a case, as in {rows[0].name!r}, got {only!r}"

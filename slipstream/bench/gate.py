@@ -84,6 +84,8 @@ class Yardstick:
     def __init__(self, problem: Problem, orders: int = ORDERS) -> None:
         self.problem, self.orders = problem, orders
         self.exact = problem(EXACT, 0)
+        norms = _norms(list(self.exact.values()))
+        self.scales = [max(norm, 1e-3 * max(norms)) or 1.0 for norm in norms]
         self.eager_errors = cache(self._eager_errors)
 
     def errors(self, got: Tensors) -> dict[str, float]:
@@ -91,8 +93,13 @@ class Yardstick:
 
         A tensor that is not finite, or not there, is infinitely wrong.
         """
-        largest = max(float(t.norm()) for t in self.exact.values())
-        return {n: distance(got.get(n), t, 1e-3 * largest) for n, t in self.exact.items()}
+        nothing = torch.tensor(math.inf)
+        differences = [
+            got[name].double() - exact if name in got else nothing.to(exact)
+            for name, exact in self.exact.items()
+        ]
+        found = zip(self.exact, _norms(differences), self.scales, strict=True)
+        return {n: e / scale if math.isfinite(e) else math.inf for n, e, scale in found}
 
     def _eager_errors(self, way: Way) -> dict[str, float]:
         """The largest over the orders, by name."""
@@ -157,17 +164,13 @@ def bitwise(got: Tensors, expected: Tensors) -> Verdict:
     return replace(compared(differences, dict.fromkeys(differences, 0.0)), passed=passed)
 
 
-def distance(got: Tensor | None, expected: Tensor, least_norm: float = 0.0) -> float:
-    """Of two tensors, relative to the norm of the expected one or to `least_norm`.
-
-    Infinite for one that is not finite or not there.
-    """
+def distance(got: Tensor | None, expected: Tensor) -> float:
+    """Relative to the norm of the expected one; infinite where not finite or not there."""
     if got is None or got.shape != expected.shape:
         return math.inf
-    difference = float((got.double() - expected.double()).norm())
-    if not math.isfinite(difference):
-        return math.inf
-    return difference / (max(float(expected.double().norm()), least_norm) or 1.0)
+    expected = expected.double()
+    difference, norm = _norms([got.double() - expected, expected])
+    return difference / (norm or 1.0) if math.isfinite(difference) else math.inf
 
 
 def limit(way: Way, plan: str, tensor: str, eager: float) -> float:
@@ -197,6 +200,11 @@ def autocast(way: Way, device: str) -> torch.autocast:
     """For the forward pass. Without a cache of casts, which a captured graph could not hold."""
     kind = torch.device(device).type
     return torch.autocast(kind, torch.bfloat16, enabled=way.autocast, cache_enabled=False)
+
+
+def _norms(tensors: list[Tensor]) -> list[float]:
+    """All at once: the device is waited for only once."""
+    return torch.stack([tensor.norm() for tensor in tensors]).tolist()
 
 
 def _floor(tensor: Tensor | None) -> float:

@@ -18,7 +18,7 @@ from slipstream.bench.gate import (
     judge,
     tf32_products,
 )
-from slipstream.bench.subjects import build, draw_inputs, plan_of, spread_slots
+from slipstream.bench.subjects import OUTPUTS, build, draw_inputs, plan_of, spread_slots
 from slipstream.core.runtime import generator
 
 ORDERS = 4
@@ -47,7 +47,7 @@ class ModuleProblem:
         module = spread_slots(build(case, way.impl, way.precision)).to(self.device, way.dtype)
         place = self._place(order)
         inputs = [t[:, place].to(self.device, way.dtype) for t in draw_inputs(case, self.batch)]
-        width = 4 if case.what == "model" else inputs[0].shape[-1]
+        width = OUTPUTS if case.what == "model" else inputs[0].shape[-1]
         draw = generator(0, "cotangent")
         cotangent = torch.randn(self.batch, case.points, width, generator=draw)
         return module, inputs, cotangent[:, place].to(self.device, way.dtype)

@@ -31,9 +31,9 @@ _AXES = {
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorProblem:
-    """Shape, axis and dtype of the inputs. `float32` and `bfloat16` are what they are rounded to.
+    """Shape and axis, and the dtype to which the inputs are rounded.
 
-    So that eager, the kernels and fp64 start from the same numbers.
+    Rounded once, so that eager, the kernels and fp64 start from the same numbers.
     """
 
     over: Axis = "slots"

@@ -113,7 +113,8 @@ def test_measurements_write_records_and_markdown(
     monkeypatch.setattr(bench, "_gpu", lambda command: "cuda")
     monkeypatch.setattr(bench.run, "run_tasks", in_this_process)
     out = tmp_path / "memory.jsonl"
-    assert slipstream(monkeypatch, "memory", "--out", str(out), "--only", "layer") == 0
+    only = "layer 262k bf16/bf16 training eager G=48|layer"
+    assert slipstream(monkeypatch, "memory", "--out", str(out), "--only", only) == 0
     said = capsys.readouterr().out
     assert "layer 262k bf16/bf16 training eager G=48 |  | 2.00 (1.00) |" in said
     assert "G = 48 to 1024: largest over smallest 1.0000, at most 1.05: flat." in said
