@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
@@ -149,13 +149,13 @@ def tune(
     if not runtime.HAS_TRITON:
         raise ValueError("bench tune needs Triton, and it is not installed")
     from slipstream.bench import tune as sweep  # it imports Triton
-    from slipstream.kernels.launch import TABLE
-    from slipstream.kernels.tiles import read_table
+    from slipstream.kernels.tiles import read_table, table_for
 
     selected = _select(sweep.tune_cases(), only)
-    device = _gpu("tune")
+    device = torch.device(_gpu("tune"))
+    present = read_table(table_for(runtime.shared_memory(device)))
     timings = out.with_suffix(".jsonl")
-    common = {"device": runtime.device_name(torch.device(device)), "commit": runtime.commit()}
+    common = {"device": runtime.device_name(device), "commit": runtime.commit()}
     winners, failed = [], []
     found = sweep.tune(selected, workers=_workers(workers, default=available_cores() - 2))
     for case, outcome in found:
@@ -173,10 +173,17 @@ def tune(
     versions = ", ".join(f"{n} {v}" for n, v in runtime.versions().items())
     comment = (
         f"{common['device']}, {versions}, {datetime.now(UTC):%Y-%m-%d}, commit {common['commit']}."
-        f"\nSwept: {len(winners)} rows; the others are as they were in table {TABLE!r}."
+        f"\nSwept: {len(winners)} rows; the others are as they were in table {present.name!r}."
+    )
+    major, minor = torch.cuda.get_device_capability(device)
+    table = replace(
+        present,
+        architecture=10 * major + minor,
+        shared_memory=runtime.shared_memory(device),
+        tiles=sweep.merge(present.tiles, winners),
     )
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(sweep.as_toml(sweep.merge(read_table(TABLE), winners), comment))
+    out.write_text(sweep.as_toml(table, comment))
     print(f"Table: {out}. Timings: {timings}")
     if failed:
         raise typer.Exit(1)

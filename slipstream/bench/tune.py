@@ -19,7 +19,7 @@ from slipstream.bench.workers import Outcome, device_lost, run_tasks
 from slipstream.core.runtime import generator
 from slipstream.kernels import launch
 from slipstream.kernels.launch import Backward, Operands
-from slipstream.kernels.tiles import Tile
+from slipstream.kernels.tiles import Tile, TileTable
 
 ANY = 1_000_000_000
 """A bound that holds every slice count."""
@@ -227,8 +227,8 @@ def _few_inputs(case: TuneCase, device: str) -> Inputs:
     return Inputs(case, device)
 
 
-def merge(present: Iterable[Tile], winners: Sequence[Tile]) -> list[Tile]:
-    """The present table with the winners in place of the rows of the same kernel and bounds.
+def merge(present: Iterable[Tile], winners: Sequence[Tile]) -> tuple[Tile, ...]:
+    """The present rows with the winners in place of those of the same kernel and bounds.
 
     Rows are tried in order, so that smaller bounds come first.
     """
@@ -240,16 +240,18 @@ def merge(present: Iterable[Tile], winners: Sequence[Tile]) -> list[Tile]:
         )
         kept += [replace(tile, precisions=rest)] if rest else []
     kernels = list(dict.fromkeys(tile.kernel for tile in [*kept, *winners]))
-    return sorted(
+    rows = sorted(
         [*winners, *kept],
         key=lambda t: (kernels.index(t.kernel), t.slices * t.width, t.width),
     )
+    return tuple(rows)
 
 
-def as_toml(tiles: Iterable[Tile], comment: str) -> str:
-    """A tile table, with a comment that says where its numbers come from."""
+def as_toml(table: TileTable, comment: str) -> str:
+    """A tile table as a file, with a comment that says where its numbers come from."""
     head = "".join(f"# {line}\n" for line in comment.splitlines())
-    return "\n".join([head, *(_row(tile) for tile in tiles)])
+    facts = f"architecture = {table.architecture}\nshared_memory = {table.shared_memory}\n"
+    return "\n".join([head, facts, *(_row(tile) for tile in table.tiles)])
 
 
 def _row(tile: Tile) -> str:

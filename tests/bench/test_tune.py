@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from slipstream.bench import tune
 from slipstream.bench.tune import ANY, KERNELS, TuneCase, as_toml, candidates, merge
-from slipstream.kernels.launch import TABLE, Operands
-from slipstream.kernels.tiles import Tile, read_table
+from slipstream.kernels import tiles
+from slipstream.kernels.launch import Operands
+from slipstream.kernels.tiles import Tile, TileTable, read_table, table_names
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 CASE = TuneCase(
@@ -36,7 +37,9 @@ def test_candidates() -> None:
 
 def test_every_kernel_of_the_table_is_swept() -> None:
     rows = tune.tune_cases()
-    assert {row.kernel for row in rows} == KERNELS.keys() == {t.kernel for t in read_table(TABLE)}
+    assert {row.kernel for row in rows} == KERNELS.keys()
+    for name in table_names():
+        assert KERNELS.keys() == {each.kernel for each in read_table(name).tiles}
     assert len({row.name for row in rows}) == len(rows)
     assert {row.heads for row in rows} == {1, 2, 4, 8}
 
@@ -71,7 +74,9 @@ def test_a_sweep_times_what_runs_and_says_where_nothing_does(
     assert found[wide].error == "RuntimeError: no candidate runs"
 
 
-def test_winners_take_the_place_of_the_rows_they_beat() -> None:
+def test_winners_take_the_place_of_the_rows_they_beat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     present = [
         tile(precisions=("bf16", "ieee")),
         tile(slices=128, width=128),
@@ -79,17 +84,19 @@ def test_winners_take_the_place_of_the_rows_they_beat() -> None:
     ]
     winner = tile(points=128)
     merged = merge(present, [winner])
-    assert merged == [winner, replace(present[0], precisions=("ieee",)), *present[1:]]
+    assert merged == (winner, replace(present[0], precisions=("ieee",)), *present[1:])
     assert merge(present, [tile(slices=64, width=64)])[1].width == 64
-    written = as_toml(merged, "a\nb")
-    assert written.startswith("# a\n# b\n\n[[tile]]\n")
-    rows = tomllib.loads(written)["tile"]
-    assert [Tile(**{**row, "precisions": tuple(row["precisions"])}) for row in rows] == merged
+    written = as_toml(TileTable("new", 90, 1000, merged), "a\nb")
+    assert written.startswith("# a\n# b\n\narchitecture = 90\nshared_memory = 1000\n\n[[tile]]\n")
+    monkeypatch.setattr(tiles, "TABLES", tmp_path)
+    (tmp_path / "new.toml").write_text(written)
+    assert read_table.__wrapped__("new") == TileTable("new", 90, 1000, merged)
 
 
-def test_the_table_in_use_is_in_the_order_a_merge_gives() -> None:
-    table = read_table(TABLE)
+@pytest.mark.parametrize("name", table_names())
+def test_the_tables_are_in_the_order_a_merge_gives(name: str) -> None:
+    table = read_table(name).tiles
     for kernel in {each.kernel for each in table}:
         for precision in ("bf16", "ieee"):
-            rows = [t for t in table if t.kernel == kernel and precision in t.precisions]
+            rows = tuple(t for t in table if t.kernel == kernel and precision in t.precisions)
             assert merge(rows, []) == rows
