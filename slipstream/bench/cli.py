@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -149,43 +148,26 @@ def tune(
     if not runtime.HAS_TRITON:
         raise ValueError("bench tune needs Triton, and it is not installed")
     from slipstream.bench import tune as sweep  # it imports Triton
-    from slipstream.kernels.tiles import read_table, table_for
 
     selected = _select(sweep.tune_cases(), only)
+    count = _workers(workers, default=available_cores() - 2)
     device = torch.device(_gpu("tune"))
-    present = read_table(table_for(runtime.shared_memory(device)))
     timings = out.with_suffix(".jsonl")
     common = {"device": runtime.device_name(device), "commit": runtime.commit()}
-    winners, failed = [], []
-    found = sweep.tune(selected, workers=_workers(workers, default=available_cores() - 2))
-    for case, outcome in found:
-        rows = [
-            {**asdict(timing.tile), "ms": timing.milliseconds} for timing in outcome.result or ()
-        ]
+    winners = []
+    for case, outcome in sweep.tune(selected, workers=count):
+        rows = [{**asdict(each.tile), "ms": each.milliseconds} for each in outcome.result or ()]
         fields = {"name": case.name, "case": asdict(case), "timings": rows, "error": outcome.error}
         append_record(timings, "tune", {**fields, **common})
         if outcome.error is not None:
-            failed.append(case.name)
             print(f"{case.name}: {tables.one_line(outcome.error)}", flush=True)
             continue
-        winners.append(outcome.result[0].tile)
-        print(f"{case.name}: {outcome.result[0].milliseconds:.3f} ms {winners[-1]}", flush=True)
-    versions = ", ".join(f"{n} {v}" for n, v in runtime.versions().items())
-    comment = (
-        f"{common['device']}, {versions}, {datetime.now(UTC):%Y-%m-%d}, commit {common['commit']}."
-        f"\nSwept: {len(winners)} rows; the others are as they were in table {present.name!r}."
-    )
-    major, minor = torch.cuda.get_device_capability(device)
-    table = replace(
-        present,
-        architecture=10 * major + minor,
-        shared_memory=runtime.shared_memory(device),
-        tiles=sweep.merge(present.tiles, winners),
-    )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(sweep.as_toml(table, comment))
+        fastest = outcome.result[0]
+        print(f"{case.name}: {fastest.milliseconds:.3f} ms with {fastest.tile}", flush=True)
+        winners.append(fastest.tile)
+        out.write_text(sweep.tuned_table(winners, device))
     print(f"Table: {out}. Timings: {timings}")
-    if failed:
+    if len(winners) < len(selected):
         raise typer.Exit(1)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 
 import torch
@@ -16,10 +17,11 @@ from torch import Tensor
 
 from slipstream.bench.measure import interleaved_ms, quantile
 from slipstream.bench.workers import Outcome, device_lost, run_tasks
+from slipstream.core import runtime
 from slipstream.core.runtime import generator
 from slipstream.kernels import launch
 from slipstream.kernels.launch import Backward, Operands
-from slipstream.kernels.tiles import Tile, TileTable
+from slipstream.kernels.tiles import Tile, TileTable, read_table, table_for
 
 ANY = 1_000_000_000
 """A bound that holds every slice count."""
@@ -225,6 +227,25 @@ def _run_once(job: tuple[TuneCase, Tile], *, device: str) -> None:
 @lru_cache(maxsize=1)
 def _few_inputs(case: TuneCase, device: str) -> Inputs:
     return Inputs(case, device)
+
+
+def tuned_table(winners: Sequence[Tile], device: torch.device) -> str:
+    """The table in use with the winners put in, as a file for GPUs like this one."""
+    present = read_table(table_for(runtime.shared_memory(device)))
+    versions = ", ".join(f"{name} {version}" for name, version in runtime.versions().items())
+    comment = (
+        f"{runtime.device_name(device)}, {versions}, {datetime.now(UTC):%Y-%m-%d}, commit"
+        f" {runtime.commit()}.\nSwept: {len(winners)} rows; the others are those of"
+        f" {present.name!r}."
+    )
+    major, minor = torch.cuda.get_device_capability(device)
+    table = replace(
+        present,
+        architecture=10 * major + minor,
+        shared_memory=runtime.shared_memory(device),
+        tiles=merge(present.tiles, winners),
+    )
+    return as_toml(table, comment)
 
 
 def merge(present: Iterable[Tile], winners: Sequence[Tile]) -> tuple[Tile, ...]:

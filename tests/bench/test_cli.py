@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 
 from slipstream import cli
 from slipstream.bench import cli as bench
+from slipstream.bench import tune
 from slipstream.bench.workers import Outcome
 from slipstream.core.records import read_records
 
@@ -120,6 +123,29 @@ def test_measurements_write_records_and_markdown(
     assert "G = 48 to 1024: largest over smallest 1.0000, at most 1.05: flat." in said
     assert "a device" in out.with_suffix(".md").read_text()
     assert len(read_records(out, "bench")) == 5
+
+
+def test_tune_writes_a_table_and_its_timings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def swept(cases: list[tune.TuneCase], workers: int) -> Any:
+        fast, failing = cases[:2]
+        tiles = [replace(tile, warps=16) for tile in list(tune.candidates(fast))[:2]]
+        yield fast, Outcome(result=[tune.Timing(tile, 0.5) for tile in tiles])
+        yield failing, Outcome(error="RuntimeError: no candidate runs")
+
+    monkeypatch.setattr(bench, "_gpu", lambda command: "cpu")
+    monkeypatch.setattr(tune, "tune", swept)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    out = tmp_path / "tiles.toml"
+    assert slipstream(monkeypatch, "tune", "--out", str(out)) == 1
+    said = capsys.readouterr().out
+    assert "single-tile/slice_forward bf16 G=32 D=32: 0.500 ms with Tile(" in said
+    assert ": RuntimeError: no candidate runs\n" in said
+    written = tomllib.loads(out.read_text())
+    assert written["architecture"] == 90 and written["tile"][0]["warps"] == 16
+    done, failed = read_records(tmp_path / "tiles.jsonl", "tune")
+    assert len(done["timings"]) == 2 and failed["error"] == "RuntimeError: no candidate runs"
 
 
 @pytest.mark.parametrize("command", ["parity", "kernels", "model", "memory", "tune"])
