@@ -71,7 +71,7 @@ def parity(
     records = parity_grid.run_parity(selected, out, device=str(chosen), workers=count)
     rows = _watch("parity", _with_markdown(records, out), len(selected), _say_if_red)
     red = sum(not row["green"] for row in rows)
-    print(f"{len(rows) - red} of {len(rows)} green. Records: {out}")
+    typer.echo(f"{len(rows) - red} of {len(rows)} green. Records: {out}")
     if red:
         raise typer.Exit(1)
 
@@ -160,13 +160,13 @@ def tune(
         fields = {"name": case.name, "case": asdict(case), "timings": rows, "error": outcome.error}
         append_record(timings, "tune", {**fields, **common})
         if outcome.error is not None:
-            print(f"{case.name}: {tables.one_line(outcome.error)}", flush=True)
+            typer.echo(f"{case.name}: {tables.one_line(outcome.error)}")
             continue
         fastest = outcome.result[0]
-        print(f"{case.name}: {fastest.milliseconds:.3f} ms with {fastest.tile}", flush=True)
+        typer.echo(f"{case.name}: {fastest.milliseconds:.3f} ms with {fastest.tile}")
         winners.append(fastest.tile)
         out.write_text(sweep.tuned_table(winners, device))
-    print(f"Table: {out}. Timings: {timings}")
+    typer.echo(f"Table: {out}. Timings: {timings}")
     if len(winners) < len(selected):
         raise typer.Exit(1)
 
@@ -182,13 +182,13 @@ def _measure(
     records = run.run_cases(selected, chosen, out, command=command, repeats=repeats)
 
     def say(record: dict[str, Any]) -> None:
-        print(" | ".join(tables.measurement(record)), flush=True)
+        typer.echo(" | ".join(tables.measurement(record)))
         _write(out, "bench", tables.measurements)
 
     rows = _watch(command, records, len(selected), say)
     for line in tables.flatness(rows):
-        print(line)
-    print(f"Records: {out}")
+        typer.echo(line)
+    typer.echo(f"Records: {out}")
     if any(not run.succeeded(row) for row in rows):
         raise typer.Exit(1)
 
@@ -240,7 +240,7 @@ def _watch(
 
 def _say_if_red(record: dict[str, Any]) -> None:
     if not record["green"]:
-        print(tables.failure(record), flush=True)
+        typer.echo(tables.failure(record))
 
 
 def _with_markdown(records: Iterable[dict[str, Any]], out: Path) -> Iterator[dict[str, Any]]:
