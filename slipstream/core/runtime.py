@@ -8,6 +8,8 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -49,6 +51,23 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+
+
+@cache
+def multiprocessors(device: torch.device) -> int:
+    """Of a CUDA device; 1 anywhere else."""
+    if device.type != "cuda":
+        return 1
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+@cache
+def shared_memory(device: torch.device) -> int:
+    """Bytes of shared memory that one block may have; anywhere but on CUDA there is no limit."""
+    if device.type != "cuda":
+        return sys.maxsize
+    properties = torch.cuda.get_device_properties(device)
+    return properties.shared_memory_per_block_optin  # type: ignore[attr-defined]
 
 
 def package_version(package: str) -> str | None:

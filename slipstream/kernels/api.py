@@ -95,6 +95,7 @@ def couple(
     stats = _statistics(membership, plan)
     numerator, mass, *carriers = ops.pair_slice(membership.query, values, *slots, stats, *chosen)
     sums = _as_given(TokenSums(numerator, mass), values)
+    del values  # as large as the stream, and not needed any more unless for gradients
     tokens = mix(sums.tokens(epsilon))
     check_shape("the tokens that mix returns", tokens, "B H G V", tuple(numerator.shape))
     return ops.pair_deslice(tokens, *carriers, membership.query, *slots, stats, *chosen)
@@ -155,6 +156,7 @@ def plan_for(
 def describe(
     query: Tensor, *, slices: int, value_width: int, over: Axis = "slots", deslice: bool = False
 ) -> Problem:
+    on_gpu, compiling = query.device.type == "cuda", torch.compiler.is_compiling()
     return Problem(
         device=query.device.type,
         dtype=str(compute_dtype(query)).removeprefix("torch."),
@@ -165,6 +167,7 @@ def describe(
         deslice=deslice,
         interpreted=runtime.TRITON_INTERPRETED,
         triton=runtime.HAS_TRITON,
+        shared_memory=None if compiling or not on_gpu else runtime.shared_memory(query.device),
     )
 
 

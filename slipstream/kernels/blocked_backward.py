@@ -17,6 +17,7 @@ import triton
 import triton.language as tl
 
 from slipstream.kernels.primitives import (
+    COUNTS,
     NOWHERE,
     load_rows,
     load_slot_bias,
@@ -39,7 +40,7 @@ def block_weights(b_logits, b_m, b_inverse_sum, OVER_POINTS: tl.constexpr):
     return b_w
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def backward_points(
     query, rows, tokens, shift, output_gradient, output_tokens, mean_tokens,
     slot_weight, slot_bias, temperature,
@@ -120,7 +121,7 @@ def backward_points(
         store_rows(p_gradient, b_drows, o_n, heads * V, V, BV, points)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def backward_slots(
     query, rows, tokens, shift, output_gradient, output_tokens, mean_tokens,
     slot_weight, slot_bias, temperature,

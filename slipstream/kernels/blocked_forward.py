@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from slipstream.kernels.primitives import (
+    COUNTS,
     NOWHERE,
     add_column_sums,
     column_sums,
@@ -26,7 +27,7 @@ from slipstream.kernels.primitives import (
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def statistics(
     query, slot_weight, slot_bias, temperature, row_max, row_sum,
     points, heads, slots,
@@ -57,7 +58,7 @@ def statistics(
     tl.store(row_sum + o_row, b_l, mask=o_n < points)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def deslice_forward(
     query, tokens, slot_weight, slot_bias, temperature, out, row_max, row_sum,
     points, heads, slots,
@@ -109,7 +110,7 @@ def deslice_forward(
         tl.store(row_sum + o_row, b_l, mask=m_n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def slice_forward(
     query, values, slot_weight, slot_bias, temperature, row_max, row_sum, partial,
     points, heads, slots, parts,
@@ -150,7 +151,7 @@ def slice_forward(
     tl.store(p_part + slots * V + o_g, column_sums(b_mass, VALUES), mask=o_g < slots)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def slice_forward_over_points(
     query, values, slot_weight, slot_bias, temperature, partial,
     points, heads, slots, parts,

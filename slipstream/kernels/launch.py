@@ -10,17 +10,16 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from slipstream.core import runtime
 from slipstream.kernels import blocked_backward, blocked_forward, single_tile
 from slipstream.kernels.plan import PRODUCTS, Precision
-from slipstream.kernels.tiles import Tile, pick_tile
+from slipstream.kernels.tiles import Tile, pick_tile, table_for
 
-TABLE = "h200"
 LOG_2 = math.log(2)
 """Logits inside the kernels are in units of it."""
 
@@ -92,11 +91,12 @@ class Operands:
         if kernel in self.tiles:
             return self.tiles[kernel]
         widest = max(self.width, value_width)
-        return pick_tile(TABLE, kernel, str(self.precision), self.slices, widest)
+        table = table_for(runtime.shared_memory(self.query.device))
+        return pick_tile(table, kernel, str(self.precision), self.slices, widest)
 
     def parts(self, tile: Tile, programs: int) -> int:
         """Into how many parts the points go, when `programs` programs work on each part."""
-        wanted = max(1, tile.per_sm * multiprocessors(self.query.device) // programs)
+        wanted = max(1, tile.per_sm * runtime.multiprocessors(self.query.device) // programs)
         return min(wanted, _ceil(self.points, tile.points))
 
     def buffer(self, *shape: int) -> Tensor:
@@ -161,13 +161,6 @@ def _padded(width: int) -> int:
     bf16 (seen 2026-11-15), so widths are padded to 32.
     """
     return max(32, 1 << (width - 1).bit_length())
-
-
-@cache
-def multiprocessors(device: torch.device) -> int:
-    if device.type != "cuda":
-        return 1
-    return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slipstream.kernels.launch import device_guard, multiprocessors
+from slipstream.core import runtime
+from slipstream.kernels.launch import device_guard
 from slipstream.kernels.operator import operator
 from slipstream.kernels.residual_norm import norm_backward, norm_forward
 
@@ -81,7 +82,7 @@ def add_norm_backward(
     of_stream, of_update = _stream_gradients(summed, update_dtype)
     width = summed.shape[-1]
     rows, tile = summed.numel() // width, _tile(width)
-    parts = min(_PER_SM * multiprocessors(summed.device), -(-rows // tile["BN"]))
+    parts = min(_PER_SM * runtime.multiprocessors(summed.device), -(-rows // tile["BN"]))
     partial = statistics.new_empty(parts, 2, width)
     with device_guard(summed):
         norm_backward[(parts,)](

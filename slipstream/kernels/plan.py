@@ -8,6 +8,7 @@ from typing import Literal, TypedDict, get_args
 
 from slipstream.core.checks import check_choice
 from slipstream.kernels.membership import Axis
+from slipstream.kernels.tiles import least_shared_memory
 
 Impl = Literal["auto", "fused", "single-tile", "blocked", "reference"]
 """`auto` falls back to the reference and says why; the others are had or raise the reason.
@@ -82,6 +83,8 @@ class Problem:
     interpreted: bool = False
     """Whether Triton runs on the CPU, through its interpreter."""
     triton: bool = True
+    shared_memory: int | None = None
+    """Bytes of it that a block may have on the device; None where nobody asked."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,11 @@ def _why_not_fused(problem: Problem, *, asked: bool) -> str | None:
         return "Triton is not installed"
     if problem.device != "cuda" and not (problem.interpreted and asked):
         return f"no CUDA device (the tensors are on {problem.device})"
+    if problem.shared_memory is not None and problem.shared_memory < least_shared_memory():
+        return (
+            f"the kernels need {least_shared_memory()} bytes of shared memory a block, and this GPU"
+            f" has {problem.shared_memory}"
+        )
     if problem.dtype not in ALLOWED:
         return f"the kernels take {', '.join(ALLOWED)}, not {problem.dtype}"
     if problem.device != "cuda" and problem.dtype == "bfloat16":

@@ -9,6 +9,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+COUNTS = ("points", "heads", "slots", "parts")
+"""Arguments that a kernel is not compiled anew for, whatever they are multiples of."""
 NOWHERE = tl.constexpr(float("-inf"))
 """The logit of a slot that is not there: its weight is zero."""
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from slipstream.kernels.primitives import (
+    COUNTS,
     NOWHERE,
     add_column_sums,
     column_sums,
@@ -26,7 +27,7 @@ from slipstream.kernels.primitives import (
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def slice_forward(
     query, values, slot_weight, slot_bias, temperature, partial,
     points, heads, parts,
@@ -61,7 +62,7 @@ def slice_forward(
     tl.store(p_row + G * V + o_g, column_sums(b_mass, VALUES))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def deslice_forward(
     query, tokens, slot_weight, slot_bias, temperature, out,
     points, heads, parts,
@@ -90,7 +91,7 @@ def deslice_forward(
         store_rows(p_out, b_out, o_n, heads * V, V, V, points)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def backward(
     query, rows, tokens, mass_gradient, output_gradient, output_tokens,
     slot_weight, slot_bias, temperature,

@@ -63,13 +63,20 @@ class Coupling(nn.Module):
         A layer without slots of its own slices by `previous`, the membership of the layer before.
         """
         slicing = self._slicing(x, previous)
-        values = split_heads(self.values(x), self.heads)
         if self.deslice_slots is None:
-            update = couple(slicing, values, self.mix, epsilon=EPSILON, **self.how)
+            # By name and not as **how, which would keep the values from being freed in there.
+            impl, precision = self.how["impl"], self.how["precision"]
+            update = couple(
+                slicing, self._values(x), self.mix, epsilon=EPSILON, impl=impl, precision=precision
+            )
         else:
-            tokens = self.mix(slice_points(slicing, values, **self.how).tokens(EPSILON))
+            sums = slice_points(slicing, self._values(x), **self.how)
+            tokens = self.mix(sums.tokens(EPSILON))
             update = deslice_tokens(self.deslice_slots(slicing.query), tokens, **self.how)
         return self.output(update.flatten(-2)), slicing
+
+    def _values(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N H D"]:
+        return split_heads(self.values(x), self.heads)
 
     def _slicing(self, x: Tensor, previous: Membership | None) -> Membership:
         if self.query is not None and self.slice_slots is not None:

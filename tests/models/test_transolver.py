@@ -76,7 +76,10 @@ def test_bad_arguments(no_shape_checks: None) -> None:
         model("basline")
     with pytest.raises(ValueError, match="coord_dim must be a whole number of at least 1, got 0"):
         Transolver(0, 2, 4)
-    with pytest.raises(ValueError, match="impl must be one of auto, fused, single-tile, blocked, reference, got 'x'"):
+    with pytest.raises(
+        ValueError,
+        match="impl must be one of auto, fused, single-tile, blocked, reference, got 'x'",
+    ):
         model(impl="x")
     with pytest.raises(ValueError, match="precision must be one of ieee, .*, got 'fp8'"):
         model(precision="fp8")

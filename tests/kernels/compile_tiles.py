@@ -1,6 +1,7 @@
-"""Compiles every tile of a table for sm_90 without a GPU; prints each one's resources as JSON.
+"""Compiles every tile of a table for its GPUs without one; prints each one's resources as JSON.
 
-Run as a process of its own, without Triton's interpreter: python -m tests.kernels.sm90 TABLE
+Run as a process of its own, without Triton's interpreter: python -m
+tests.kernels.compile_tiles TABLE
 [KERNEL]
 """
 
@@ -45,7 +46,7 @@ COUNTS = {"points", "heads", "parts", "slots"}
 
 def problems(table: str) -> Iterator[tuple[Tile, str, int, int]]:
     """The largest problem of every row and precision: tile, precision, slots, width."""
-    for tile in read_table(table):
+    for tile in read_table(table).tiles:
         for precision in tile.precisions:
             slices = min(tile.slices, 1024)
             # Single tiles of split operands end at 64 x 64; `plan.py` routes larger ones elsewhere.
@@ -55,7 +56,9 @@ def problems(table: str) -> Iterator[tuple[Tile, str, int, int]]:
                 yield tile, precision, slices, tile.width
 
 
-def compile_tile(tile: Tile, precision: str, slices: int, width: int, flags: dict[str, Any]) -> Any:
+def compile_tile(
+    tile: Tile, precision: str, slices: int, width: int, flags: dict[str, Any], architecture: int
+) -> Any:
     family, name = tile.kernel.replace("pair_", "").split("/")
     function = next(getattr(m, name) for m in MODULES[family] if hasattr(m, name))
     logits, values = PRODUCTS[Precision(precision)]
@@ -81,14 +84,15 @@ def compile_tile(tile: Tile, precision: str, slices: int, width: int, flags: dic
             attributes[(index,)] = [["tt.divisibility", 16]]
     source = ASTSource(function, signature, constexprs, attributes)
     options = {"num_warps": tile.warps, "num_stages": tile.stages}
-    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    return triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
 
 
-def resources(compiled: Any) -> dict[str, int]:
+def resources(compiled: Any, architecture: int) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
         ptx = Path(folder) / "kernel.ptx"
         ptx.write_text(compiled.asm["ptx"])
-        command = [get_ptxas(90).path, "-v", "--gpu-name=sm_90a", str(ptx), "-o", f"{folder}/o"]
+        name = f"--gpu-name=sm_{architecture}" + ("a" if architecture >= 90 else "")
+        command = [get_ptxas(architecture).path, "-v", name, str(ptx), "-o", f"{folder}/o"]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     spills = re.search(r"(\d+) bytes spill stores", said)
     registers = re.search(r"Used (\d+) registers", said)
@@ -101,11 +105,13 @@ def resources(compiled: Any) -> dict[str, int]:
 
 
 def main(table: str, kernel: str) -> None:
+    architecture = read_table(table).architecture
     for tile, precision, slices, width in problems(table):
         if kernel not in ("all", tile.kernel):
             continue
         for flags in FLAGS.get(tile.kernel, [{}]):
-            found = resources(compile_tile(tile, precision, slices, width, flags))
+            compiled = compile_tile(tile, precision, slices, width, flags, architecture)
+            found = resources(compiled, architecture)
             row = {"kernel": tile.kernel, "precision": precision, "slices": slices, "width": width}
             print(json.dumps({**row, **flags, "allowed_spills": tile.spills, **found}), flush=True)
 
