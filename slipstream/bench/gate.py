@@ -1,7 +1,8 @@
 """The gate: errors against fp64, tensor by tensor, relative to those of eager on the same inputs.
 
-A *problem* is a function of a `Way` to compute it and of the number of an order (of its points, and
-where it can, its slots); it gives its outputs and gradients by name, put back into the first order.
+A *problem* is a function of a `Way` to compute it and of the number of a draw of its inputs; it
+gives its outputs and gradients by name. Errors are taken over several draws together: that of a
+single number, as a temperature's gradient is, would be chance.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ BLOCKED_TEMPERATURE_LIMIT = 2.0
 """For the gradient of the temperature in the blocked family: what a long cancelling sum leaves."""
 FLOOR, BF16_FLOOR = 1e-6, 2.0**-9
 """Errors of a few ulp, or of rounding the result to bf16, pass whatever eager's happened to be."""
-ORDERS = 8
-"""In how many orders eager is measured: on a few numbers, its error in a single one is chance."""
+DRAWS = 8
+"""Of the inputs of a problem, over which errors are taken together."""
 
 
 @dataclass(frozen=True)
@@ -81,30 +82,32 @@ class Verdict:
 class Yardstick:
     """What the results of one problem are held to: exact ones and eager's errors, found once."""
 
-    def __init__(self, problem: Problem, orders: int = ORDERS) -> None:
-        self.problem, self.orders = problem, orders
-        self.exact = problem(EXACT, 0)
-        norms = _norms(list(self.exact.values()))
-        self.scales = [max(norm, 1e-3 * max(norms)) or 1.0 for norm in norms]
+    def __init__(self, problem: Problem, draws: int = DRAWS) -> None:
+        self.problem, self.draws = problem, draws
+        self.exact = self.results(EXACT)
+        norms = _norms(self.exact)
+        largest = max(norms.values())
+        self.scales = {name: max(norm, 1e-3 * largest) or 1.0 for name, norm in norms.items()}
         self.eager_errors = cache(self._eager_errors)
 
-    def errors(self, got: Tensors) -> dict[str, float]:
-        """Relative to each tensor's norm, or to a thousandth of the largest where that is more.
+    def results(self, way: Way, problem: Problem | None = None) -> list[Tensors]:
+        return [(problem or self.problem)(way, draw) for draw in range(self.draws)]
+
+    def errors(self, got: list[Tensors]) -> dict[str, float]:
+        """Of all draws as one, relative to the norm, or to a thousandth of the largest one.
 
         A tensor that is not finite, or not there, is infinitely wrong.
         """
         nothing = torch.tensor(math.inf)
         differences = [
-            got[name].double() - exact if name in got else nothing.to(exact)
-            for name, exact in self.exact.items()
+            {n: got[n].double() - t if n in got else nothing.to(t) for n, t in exact.items()}
+            for got, exact in zip(got, self.exact, strict=True)
         ]
-        found = zip(self.exact, _norms(differences), self.scales, strict=True)
-        return {n: e / scale if math.isfinite(e) else math.inf for n, e, scale in found}
+        found = _norms(differences)
+        return {n: e / self.scales[n] if math.isfinite(e) else math.inf for n, e in found.items()}
 
     def _eager_errors(self, way: Way) -> dict[str, float]:
-        """The largest over the orders, by name."""
-        orders = [self.errors(self.problem(way, order)) for order in range(self.orders)]
-        return {name: max(errors[name] for errors in orders) for name in self.exact}
+        return self.errors(self.results(way))
 
 
 def judge(
@@ -115,15 +118,15 @@ def judge(
     problem: Problem | None = None,
     slack: float = 1.0,
 ) -> Verdict:
-    """Compute the problem twice that way and hold it to eager's errors.
+    """Compute the problem that way, the first draw twice, and hold it to eager's errors.
 
     `plan` says which kernels run, as `Plan` writes it. `problem` is what is judged where it is not
     the yardstick's own, and `slack` a factor on every limit.
     """
-    compute = problem or yardstick.problem
-    first, second = compute(way, 0), compute(way, 0)
+    results = yardstick.results(way, problem)
+    first, second = results[0], (problem or yardstick.problem)(way, 0)
     same = first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
-    eager, errors = yardstick.eager_errors(way.eager()), yardstick.errors(first)
+    eager, errors = yardstick.eager_errors(way.eager()), yardstick.errors(results)
     limits = {name: slack * limit(way, plan, name, eager[name]) for name in eager}
     ratios = {
         name: errors[name] / max(eager[name], _floor(first.get(name)) / limits[name])
@@ -169,7 +172,7 @@ def distance(got: Tensor | None, expected: Tensor) -> float:
     if got is None or got.shape != expected.shape:
         return math.inf
     expected = expected.double()
-    difference, norm = _norms([got.double() - expected, expected])
+    difference, norm = (float(t.norm()) for t in (got.double() - expected, expected))
     return difference / (norm or 1.0) if math.isfinite(difference) else math.inf
 
 
@@ -202,9 +205,11 @@ def autocast(way: Way, device: str) -> torch.autocast:
     return torch.autocast(kind, torch.bfloat16, enabled=way.autocast, cache_enabled=False)
 
 
-def _norms(tensors: list[Tensor]) -> list[float]:
-    """All at once: the device is waited for only once."""
-    return torch.stack([tensor.norm() for tensor in tensors]).tolist()
+def _norms(draws: list[Tensors]) -> dict[str, float]:
+    """Of every name's tensors together, as one long vector; the device is waited for only once."""
+    names = list(draws[0])
+    norms = torch.stack([torch.stack([d[name].norm() for d in draws]).norm() for name in names])
+    return dict(zip(names, norms.tolist(), strict=True))
 
 
 def _floor(tensor: Tensor | None) -> float:

@@ -21,8 +21,8 @@ from slipstream.bench.gate import (
 from slipstream.bench.subjects import OUTPUTS, build, draw_inputs, plan_of, spread_slots
 from slipstream.core.runtime import generator
 
-ORDERS = 4
-"""Of the points; the errors are of many numbers, and vary less than an operator's."""
+DRAWS = 4
+"""Of inputs: the errors are of many numbers, and vary less than an operator's."""
 CHECK_POINTS = 3001
 
 
@@ -34,22 +34,22 @@ class ModuleProblem:
     batch: int = 1
     device: str = "cuda"
 
-    def __call__(self, way: Way, order: int) -> Tensors:
-        module, inputs, cotangent = self.setting(way, order)
-        found = outputs_and_gradients(module, inputs, cotangent, way, self.device)
-        back = self._place(order).argsort().to(self.device)
-        names = ("output", "gradient of x")
-        return {n: t.index_select(1, back) if n in names else t for n, t in found.items()}
+    def __call__(self, way: Way, draw: int) -> Tensors:
+        return outputs_and_gradients(*self.setting(way, draw=draw), way, self.device)
 
-    def setting(self, way: Way, order: int = 0) -> tuple[nn.Module, list[Tensor], Tensor]:
+    def setting(
+        self, way: Way, *, order: int = 0, draw: int = 0
+    ) -> tuple[nn.Module, list[Tensor], Tensor]:
         """The module, its inputs and the cotangent of its output, the points in some order."""
         case = self.case
         module = spread_slots(build(case, way.impl, way.precision)).to(self.device, way.dtype)
         place = self._place(order)
-        inputs = [t[:, place].to(self.device, way.dtype) for t in draw_inputs(case, self.batch)]
+        inputs = [
+            t[:, place].to(self.device, way.dtype) for t in draw_inputs(case, self.batch, draw)
+        ]
         width = OUTPUTS if case.what == "model" else inputs[0].shape[-1]
-        draw = generator(0, "cotangent")
-        cotangent = torch.randn(self.batch, case.points, width, generator=draw)
+        random = generator(draw, "cotangent")
+        cotangent = torch.randn(self.batch, case.points, width, generator=random)
         return module, inputs, cotangent[:, place].to(self.device, way.dtype)
 
     def _place(self, order: int) -> Tensor:
@@ -77,7 +77,7 @@ def outputs_and_gradients(
 
 @cache
 def yardstick_of(problem: ModuleProblem) -> Yardstick:
-    return Yardstick(problem, ORDERS)
+    return Yardstick(problem, DRAWS)
 
 
 def way_of(case: Case) -> Way:

@@ -21,12 +21,6 @@ from slipstream.models.variants import EPSILON
 
 PARAMETERS = ("slot_weight", "slot_bias", "temperature", "mix")
 LEAVES = ("query", "values", "slot_weight", "slot_bias", "temperature")
-_AXES = {
-    "query": 1, "values": 1, "out": 1,
-    "slot_weight": -2, "slot_bias": -1, "tokens": 2,
-    "numerator": 2, "mass": 2, "log_normalizer": 2,
-}  # fmt: skip
-"""The axis of the points (1) or of the slots (the others); the rest have neither."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +39,8 @@ class OperatorProblem:
     heads: int = 2
     device: str = "cuda"
 
-    def __call__(self, way: Way, order: int) -> Tensors:
-        places = self._places(order)
-        given = {name: _arrange(name, t, *places) for name, t in _inputs(self).items()}
-        found = outputs_and_gradients(self, prepared(given, way), way)
-        back = [place.argsort() for place in places]
-        return {name: _arrange(name, tensor, *back) for name, tensor in found.items()}
+    def __call__(self, way: Way, draw: int) -> Tensors:
+        return outputs_and_gradients(self, prepared(_inputs(self, draw), way), way)
 
     def plan(self, way: Way) -> str:
         """Which kernels compute it that way on a GPU."""
@@ -58,16 +48,6 @@ class OperatorProblem:
         name = str(dtype).removeprefix("torch.")
         problem = Problem("cuda", name, self.slices, self.width, self.width, self.over)
         return str(make_plan(problem, impl=way.impl, precision=way.precision))
-
-    def _places(self, order: int) -> tuple[Tensor, Tensor]:
-        """Where the points and the slots of the first order are in this one."""
-        counts = (self.points, self.slices)
-        if order == 0:
-            points, slots = (torch.arange(count) for count in counts)
-        else:
-            draw = generator(order, "order")
-            points, slots = (torch.randperm(count, generator=draw) for count in counts)
-        return points.to(self.device), slots.to(self.device)
 
 
 def prepared(inputs: Tensors, way: Way) -> Tensors:
@@ -151,10 +131,10 @@ def _mix(given: Tensors, means: Tensor) -> Tensor:
     return means @ given["mix"].to(means.dtype)
 
 
-@lru_cache(maxsize=2)
-def _inputs(problem: OperatorProblem) -> Tensors:
+@lru_cache(maxsize=16)
+def _inputs(problem: OperatorProblem, number: int = 0) -> Tensors:
     """In fp64, rounded to the problem's dtype, by name; cotangents among them."""
-    draw = generator(0, "operators")
+    draw = generator(number, "operators")
     b, n, h, g, d = problem.batch, problem.points, problem.heads, problem.slices, problem.width
     # Means of random values are small; so scaled, the tokens are of the order of one.
     scale = (n / d if problem.over == "points" else n / (g * d)) ** 0.5
@@ -174,12 +154,3 @@ def _inputs(problem: OperatorProblem) -> Tensors:
 def inputs_of(problem: OperatorProblem) -> Tensors:
     """What the problem starts from, in fp64, for whoever computes it in another way."""
     return dict(_inputs(problem))
-
-
-def _arrange(name: str, tensor: Tensor, points: Tensor, slots: Tensor) -> Tensor:
-    """The tensor with its points and slots taken in these orders."""
-    base = name.split(": ")[-1].split(" of ")[-1]
-    if base not in _AXES:
-        return tensor
-    axis = _AXES[base]
-    return tensor.index_select(axis, points if axis == 1 else slots)

@@ -66,7 +66,7 @@ def trajectory(case: SpecialCase, device: str) -> Verdict:
 
 def _train(problem: ModuleProblem, way: Way, order: int) -> list[Tensor]:
     """The parameters after some steps of AdamW, and the last loss."""
-    model, inputs, noise = problem.setting(way, order)
+    model, inputs, noise = problem.setting(way, order=order)
     coords = inputs[0]
     target = torch.cat((coords.sin(), coords.prod(-1, keepdim=True)), -1) + 0.1 * noise
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
@@ -122,10 +122,11 @@ def compiled(case: SpecialCase, device: str) -> Verdict:
     if backend == "inductor":
         _compile_in_this_process()
     way = way_of(problem.case)
-    module, inputs, cotangent = problem.setting(way)
+    module, _, _ = problem.setting(way)
     whole: Any = torch.compile(module, fullgraph=True, backend=backend)
 
-    def through_the_compiler(way: Way, _: int) -> Tensors:
+    def through_the_compiler(way: Way, draw: int) -> Tensors:
+        _, inputs, cotangent = problem.setting(way, draw=draw)
         found = outputs_and_gradients(whole, inputs, cotangent, way, device)
         return {name.removeprefix("_orig_mod."): tensor for name, tensor in found.items()}
 

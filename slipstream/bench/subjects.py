@@ -94,9 +94,9 @@ def checkpoint_blocks(model: nn.Module) -> nn.Module:
     return model
 
 
-def draw_inputs(case: Case, batch: int = 1) -> list[Tensor]:
+def draw_inputs(case: Case, batch: int = 1, number: int = 0) -> list[Tensor]:
     """What the model (coordinates, features) or the layer (channels) of a case takes."""
-    draw = generator(0, "inputs")
+    draw = generator(number, "inputs")
     if case.what == "model":
         return [torch.rand(batch, case.points, w, generator=draw) for w in (COORDS, FEATURES)]
     # Random numbers for millions of points take longer than what is measured on them.

@@ -81,11 +81,12 @@ def package_version(package: str) -> str | None:
 def commit() -> str | None:
     """The commit of the source tree the package runs from, with + where files differ from it.
 
-    Without git it is what SLIPSTREAM_COMMIT says, if anything.
+    What SLIPSTREAM_COMMIT says goes before: the tree may be a copy, with no or an older history.
     """
+    named = environment("SLIPSTREAM_COMMIT")
     root = Path(__file__).parents[2]
-    if not (root / ".git").exists() or shutil.which("git") is None:
-        return environment("SLIPSTREAM_COMMIT")
+    if named or not (root / ".git").exists() or shutil.which("git") is None:
+        return named
     git = ["git", "-C", str(root)]
     done = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     if done.returncode:

@@ -18,6 +18,8 @@ import triton.language as tl
 
 from slipstream.kernels.primitives import (
     COUNTS,
+    FAR,
+    LOG_2,
     NOWHERE,
     load_rows,
     load_slot_bias,
@@ -32,7 +34,7 @@ from slipstream.kernels.primitives import (
 
 @triton.jit
 def block_weights(b_logits, b_m, b_inverse_sum, OVER_POINTS: tl.constexpr):
-    """Weights [BN, BG]; b_m belongs to points or slots, and where it is infinite they are 0."""
+    """Weights [BN, BG]; b_m belongs to points or slots, and where it is FAR they are 0."""
     if OVER_POINTS:
         b_w = tl.exp2(b_logits - b_m[None, :])
     else:
@@ -73,7 +75,7 @@ def backward_points(
         p_output = output_gradient + i_b * output_b + i_h * output_h
         b_output = load_rows(p_output, o_n, output_n, V, BV, points)
     if not OVER_POINTS:
-        b_m = tl.load(normalizer + i_bh * points + o_n, mask=m_n, other=float("inf"))
+        b_m = tl.load(normalizer + i_bh * points + o_n, mask=m_n, other=FAR)
         b_inverse_sum = reciprocal(tl.load(row_sum + i_bh * points + o_n, mask=m_n, other=1.0))
         b_correction = tl.zeros([BN], tl.float32)
         b_mean_slot = tl.zeros([BN, BD], tl.float32)
@@ -89,7 +91,7 @@ def backward_points(
         b_tokens = load_rows(p_tokens, o_g, V, V, BV, slots)
         b_logits = slot_logits(b_query, b_slots, b_bias, scale, LOGITS)
         if OVER_POINTS:
-            b_m = tl.load(normalizer + i_bh * slots + o_g, mask=m_g, other=float("inf"))
+            b_m = tl.load(normalizer + i_bh * slots + o_g, mask=m_g, other=FAR)
             b_inverse_sum = b_m
         b_w = block_weights(b_logits, b_m, b_inverse_sum, OVER_POINTS)
         b_dw = product(b_rows, tl.trans(b_tokens), VALUES)
@@ -134,7 +136,11 @@ def backward_slots(
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr,
     BN: tl.constexpr, BG: tl.constexpr,
 ):  # fmt: skip
-    """partial[b, h, part] = slot weight (G D) | slot bias (G) | tokens (G V, of deslice only)."""
+    """partial[b, h, part] = slot weight (G D) | slot bias (G) | temperature (G) | tokens (G V).
+
+    The temperature's is a sum over slots too: it is in the first of a block, the others are zero.
+    Tokens are there for deslice only.
+    """
     i_part, i_g, i_bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     i_b, i_h = i_bh // heads, i_bh % heads
     o_g = i_g * BG + tl.arange(0, BG)
@@ -154,9 +160,10 @@ def backward_slots(
     if OF != "deslice":
         b_shift = tl.load(shift + i_bh * slots + o_g, mask=m_g, other=0.0)
     if OVER_POINTS:
-        b_m = tl.load(normalizer + i_bh * slots + o_g, mask=m_g, other=float("inf"))
+        b_m = tl.load(normalizer + i_bh * slots + o_g, mask=m_g, other=FAR)
     b_dslots = tl.zeros([BG, BD], tl.float32)
     b_dbias = tl.zeros([BG], tl.float32)
+    b_dtemperature = tl.zeros([BN], tl.float32)
     if OF == "deslice":
         b_dtokens = tl.zeros([BG, BV], tl.float32)
     for start in range(i_part * BN, points, parts * BN):
@@ -167,13 +174,14 @@ def backward_slots(
         b_rows = load_rows(p_rows, o_n, rows_n, V, BV, points)
         b_logits = slot_logits(b_query, b_slots, b_bias, scale, LOGITS)
         if OVER_POINTS:
-            b_w = block_weights(b_logits, b_m, b_m, OVER_POINTS)
-            b_w = tl.where(m_n[:, None], b_w, 0.0)
+            b_w = tl.where(m_n[:, None], tl.exp2(b_logits - b_m[None, :]), 0.0)
+            b_centred = b_logits
         else:
-            # Beyond the last point m is infinite, so the weights are zero.
-            b_max = tl.load(normalizer + i_bh * points + o_n, mask=m_n, other=float("inf"))
+            # Beyond the last point m is far above all logits, so the weights are zero.
+            b_max = tl.load(normalizer + i_bh * points + o_n, mask=m_n, other=FAR)
             b_sum = tl.load(row_sum + i_bh * points + o_n, mask=m_n, other=1.0)
-            b_w = block_weights(b_logits, b_max, reciprocal(b_sum), OVER_POINTS)
+            b_centred = b_logits - b_max[:, None]
+            b_w = tl.exp2(b_centred) * reciprocal(b_sum)[:, None]
         b_dw = product(b_rows, tl.trans(b_tokens), VALUES)
         if OF == "pair":
             b_output = load_rows(p_output, o_n, output_n, V, BV, points)
@@ -185,11 +193,17 @@ def backward_slots(
         if not OVER_POINTS:
             b_dw -= tl.load(correction + i_bh * points + o_n, mask=m_n, other=0.0)[:, None]
         b_dlogits = b_w * b_dw
+        # Over slots, logits less the largest: a point's gradients sum to zero, so that is free.
+        b_dtemperature += tl.sum(b_dlogits * b_centred, 1)
         b_dbias += tl.sum(b_dlogits, 0)
         b_dslots += product(tl.trans(b_dlogits), b_query, VALUES)
-    SIZE: tl.constexpr = D + 1 + (V if OF == "deslice" else 0)
+    # The logits it was summed against are in units of log 2.
+    dtemperature = -tl.sum(b_dtemperature, 0) * inverse * LOG_2
+    SIZE: tl.constexpr = D + 2 + (V if OF == "deslice" else 0)
     p_part = partial + (i_bh * parts + i_part) * slots * SIZE
     store_rows(p_part, b_dslots * inverse, o_g, D, D, BD, slots)
     tl.store(p_part + slots * D + o_g, b_dbias * inverse, mask=m_g)
+    b_first = tl.where(o_g == i_g * BG, dtemperature, 0.0)
+    tl.store(p_part + slots * (D + 1) + o_g, b_first, mask=m_g)
     if OF == "deslice":
-        store_rows(p_part + slots * (D + 1), b_dtokens, o_g, V, V, BV, slots)
+        store_rows(p_part + slots * (D + 2), b_dtokens, o_g, V, V, BV, slots)

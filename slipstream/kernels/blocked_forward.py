@@ -13,6 +13,7 @@ import triton.language as tl
 
 from slipstream.kernels.primitives import (
     COUNTS,
+    FAR,
     NOWHERE,
     add_column_sums,
     column_sums,
@@ -139,10 +140,10 @@ def slice_forward(
         # [BN, BD], [BN, BV], [BN], [BN]
         b_query = load_rows(p_query, o_n, query_n, D, BD, points)
         b_values = load_rows(p_values, o_n, values_n, V, BV, points)
-        b_m = tl.load(row_max + i_bh * points + o_n, mask=m_n, other=float("inf"))
+        b_m = tl.load(row_max + i_bh * points + o_n, mask=m_n, other=FAR)
         b_l = tl.load(row_sum + i_bh * points + o_n, mask=m_n, other=1.0)
         b_logits = slot_logits(b_query, b_slots, b_bias, scale, LOGITS)
-        # Beyond the last point m is infinite, so the weights are zero.
+        # Beyond the last point m is far above all logits, so the weights are zero.
         b_w = tl.exp2(b_logits - b_m[:, None]) * reciprocal(b_l)[:, None]
         b_mass = add_column_sums(b_mass, b_w, m_n, VALUES)
         b_numerator += product(tl.trans(b_w), b_values, VALUES)

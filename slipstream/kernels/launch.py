@@ -269,14 +269,7 @@ def backward_single_tile(o: Operands, of: Backward) -> Gradients:
         *o.query_strides(), *of.strides(o.heads), *o.slot_strides(),
         **o.products(), OF=of.kind, G=slices, D=o.width, V=width,
     )  # fmt: skip
-    weight, bias, temperature, *tokens = partial.split(sizes, -1)
-    return (
-        shared_heads(query_gradient, o.query),
-        tokens[0].sum(2).unflatten(-1, (slices, width)) if tokens else rows_gradient,
-        _of_parameter(weight, o.slot_weight, 2),
-        partial.new_empty(0) if o.slot_bias is None else _of_parameter(bias, o.slot_bias, 1),
-        temperature.sum((0, 2, 3)).to(o.temperature.dtype),
-    )
+    return _summed(o, query_gradient, rows_gradient, partial.split(sizes, -1))
 
 
 # --- blocked ---------------------------------------------------------------------------------
@@ -371,36 +364,14 @@ def backward_blocked(
     tile = o.tile(f"blocked/{of.tile_prefix}backward_slots", width)
     blocks = _ceil(o.slices, _slots(o, tile))
     parts = o.parts(tile, o.batch * o.heads * blocks)
-    sizes = [o.slices * o.width, o.slices] + of.token_sizes(o.slices)
+    sizes = [o.slices * o.width, o.slices, o.slices] + of.token_sizes(o.slices)
     partial = o.buffer(o.batch, o.heads, parts, sum(sizes))
     run(
         blocked_backward.backward_slots, (parts, blocks, o.batch * o.heads), tile,
         *reads, partial, o.points, o.heads, o.slices, parts, *strides,
         **constants, BG=_slots(o, tile),
     )  # fmt: skip
-    weight, bias, *tokens = (found.sum(2) for found in partial.split(sizes, -1))
-    other = tokens[0].unflatten(-1, (o.slices, width)) if tokens else rows_gradient
-    weight = weight.unflatten(-1, (o.slices, o.width))
-    temperature = _temperature_gradient(o, weight, bias, centred=not over_points)
-    return gradients(o, query_gradient, other, weight, bias, temperature)
-
-
-def _temperature_gradient(o: Operands, weight: Tensor, bias: Tensor, centred: bool) -> Tensor:
-    """From the gradients (B, H, G, D) and (B, H, G) of slot weight and bias.
-
-    It is -sum(logit gradient x logit) / temperature, and a logit is linear in weight and bias. Over
-    the slots a point's logit gradients sum to zero: what the slots have in common may be taken off,
-    which leaves less to cancel.
-    """
-
-    def own(parameter: Tensor, axis: int) -> Tensor:
-        parameter = parameter.float()
-        return parameter - parameter.mean(axis, keepdim=True) if centred else parameter
-
-    total = (weight * own(o.slot_weight, -2)).sum((-1, -2))
-    if o.slot_bias is not None:
-        total = total + (bias * own(o.slot_bias, -1)).sum(-1)
-    return -total.sum(0) / o.temperature
+    return _summed(o, query_gradient, rows_gradient, partial.split(sizes, -1))
 
 
 def _slots(o: Operands, tile: Tile) -> int:
@@ -429,6 +400,19 @@ def _slot_owned_sums(
         BG=_slots(o, tile),
     )  # fmt: skip
     return partial
+
+
+def _summed(o: Operands, query: Tensor, rows: Tensor, partial: tuple[Tensor, ...]) -> Gradients:
+    """Sums over the parts: slot weight, slot bias, temperature and, of deslice, tokens."""
+    weight, bias, temperature, *tokens = partial
+    of_bias = bias.new_empty(0) if o.slot_bias is None else _of_parameter(bias, o.slot_bias, 1)
+    return (
+        shared_heads(query, o.query),
+        tokens[0].sum(2).unflatten(-1, (o.slices, -1)) if tokens else rows,
+        _of_parameter(weight, o.slot_weight, 2),
+        of_bias,
+        temperature.sum((0, 2, 3)).to(o.temperature.dtype),
+    )
 
 
 def _of_parameter(partial: Tensor, parameter: Tensor, tail: int) -> Tensor:

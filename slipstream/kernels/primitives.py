@@ -11,8 +11,11 @@ import triton.language as tl
 
 COUNTS = ("points", "heads", "slots", "parts")
 """Arguments that a kernel is not compiled anew for, whatever they are multiples of."""
-NOWHERE = tl.constexpr(float("-inf"))
-"""The logit of a slot that is not there: its weight is zero."""
+LOG_2 = tl.constexpr(0.6931471805599453)
+FAR = tl.constexpr(1e30)
+"""The largest logit of a point that is not there: its weights are zero, and finite times zero."""
+NOWHERE = tl.constexpr(-1e30)
+"""The logit of a slot that is not there."""
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 """The interpreter multiplies in fp32 whatever is asked, and reads the bits of bf16 as integers."""
 
@@ -95,9 +98,14 @@ def slot_logits(b_query, b_slots, b_bias, scale, HOW: tl.constexpr):
 
 @triton.jit
 def softmax_rows(b_logits):
-    """Softmax over the columns of a block that holds them all."""
-    b_exp = tl.exp2(b_logits - tl.max(b_logits, 1)[:, None])
-    return b_exp * reciprocal(tl.sum(b_exp, 1))[:, None]
+    """Softmax over the columns of a block that holds them all, and the logits less their largest.
+
+    The temperature's gradient is summed against the latter: a row's logit gradients sum to zero, so
+    the shift changes nothing but the rounding error, which it makes several times smaller.
+    """
+    b_centred = b_logits - tl.max(b_logits, 1)[:, None]
+    b_exp = tl.exp2(b_centred)
+    return b_exp * reciprocal(tl.sum(b_exp, 1))[:, None], b_centred
 
 
 @triton.jit

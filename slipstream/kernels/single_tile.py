@@ -12,6 +12,7 @@ import triton.language as tl
 
 from slipstream.kernels.primitives import (
     COUNTS,
+    LOG_2,
     NOWHERE,
     add_column_sums,
     column_sums,
@@ -53,7 +54,7 @@ def slice_forward(
         # [BN, D], [BN, V]
         b_query = load_rows(p_query, o_n, query_n, D, D, points)
         b_values = load_rows(p_values, o_n, values_n, V, V, points)
-        b_w = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
+        b_w, _ = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
         # Rows of values beyond the last point are zero, so their weights count for the mass alone.
         b_mass = add_column_sums(b_mass, b_w, o_n < points, VALUES)
         b_numerator += product(tl.trans(b_w), b_values, VALUES)
@@ -86,7 +87,7 @@ def deslice_forward(
         o_n = start + tl.arange(0, BN)
         # [BN, D]
         b_query = load_rows(p_query, o_n, query_n, D, D, points)
-        b_w = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
+        b_w, _ = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
         b_out = product(b_w, b_tokens, VALUES)
         store_rows(p_out, b_out, o_n, heads * V, V, V, points)
 
@@ -135,6 +136,7 @@ def backward(
         b_output_tokens = load_rows(output_tokens + i_bh * G * V, o_g, V, V, V, G)
     b_dslots = tl.zeros([G, D], tl.float32)
     b_dbias = tl.zeros([G], tl.float32)
+    b_dtemperature = tl.zeros([BN], tl.float32)
     if OF == "deslice":
         b_dtokens = tl.zeros([G, V], tl.float32)
     for start in range(i_part * BN, points, parts * BN):
@@ -142,7 +144,7 @@ def backward(
         # [BN, D], [BN, V]
         b_query = load_rows(p_query, o_n, query_n, D, D, points)
         b_rows = load_rows(p_rows, o_n, rows_n, V, V, points)
-        b_w = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
+        b_w, b_centred = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
         b_dw = product(b_rows, tl.trans(b_tokens), VALUES)
         if OF == "deslice":
             b_dtokens += product(tl.trans(b_w), b_rows, VALUES)
@@ -155,24 +157,17 @@ def backward(
             b_dw += product(b_output, tl.trans(b_output_tokens), VALUES)
         b_wdw = b_w * b_dw
         b_dlogits = b_wdw - b_w * tl.sum(b_wdw, 1)[:, None]
+        b_dtemperature += tl.where(o_n < points, tl.sum(b_dlogits * b_centred, 1), 0.0)
         b_dbias += tl.sum(tl.where((o_n < points)[:, None], b_dlogits, 0.0), 0)
         b_dslots += product(tl.trans(b_dlogits), b_query, VALUES)
         b_dquery = product(b_dlogits, b_slots, VALUES) * inverse
         store_rows(p_query_gradient, b_dquery, o_n, heads * D, D, D, points)
-    b_dslots = b_dslots * inverse
-    b_dbias = b_dbias * inverse
-    # The temperature divides all logits: its gradient is -sum(logit gradient x logit), and a logit
-    # is linear in slot weight and bias. A row's logit gradients sum to zero, so what the slots have
-    # in common may be taken off; that leaves less to cancel.
-    b_own = b_slots.to(tl.float32) - (tl.sum(b_slots.to(tl.float32), 0) / G)[None, :]
-    b_dtemperature = tl.sum(b_dslots * b_own, 1)
-    if HAS_BIAS:
-        b_plain_bias = tl.load(p_bias + o_g).to(tl.float32)
-        b_dtemperature += b_dbias * (b_plain_bias - tl.sum(b_plain_bias, 0) / G)
+    # The logits it was summed against are in units of log 2.
+    dtemperature = -tl.sum(b_dtemperature, 0) * inverse * LOG_2
     SIZE: tl.constexpr = G * D + G + 1 + (G * V if OF == "deslice" else 0)
     p_part = partial + (i_bh * parts + i_part) * SIZE
-    store_rows(p_part, b_dslots, o_g, D, D, D, G)
-    tl.store(p_part + G * D + o_g, b_dbias)
-    tl.store(p_part + G * D + G, -tl.sum(b_dtemperature, 0) * inverse)
+    store_rows(p_part, b_dslots * inverse, o_g, D, D, D, G)
+    tl.store(p_part + G * D + o_g, b_dbias * inverse)
+    tl.store(p_part + G * D + G, dtemperature)
     if OF == "deslice":
         store_rows(p_part + G * D + G + 1, b_dtokens, o_g, V, V, V, G)
