@@ -94,7 +94,7 @@ class Inputs:
 
     def backward_blocked(self, o: Operands, of: Backward) -> object:
         """Its two kernels are timed together, one of them varied."""
-        return launch.backward_blocked(o, of, (self.stats[0], self.stats[1]))
+        return launch.backward_blocked(o, of, self.stats)
 
 
 KERNELS: dict[str, Callable[[Inputs, Operands], object]] = {

@@ -38,7 +38,7 @@ def slice_points(
         return reference.slice_points(membership, values)
     membership, values = _as_computed(membership), values.to(compute_dtype(values))
     stats = _statistics(membership, plan)
-    numerator, mass, log_normalizer = ops.slice_op(
+    numerator, mass, log_normalizer, _ = ops.slice_op(
         membership.query, values, *_slots(membership), stats, str(plan.precision), plan.family,
         membership.over,
     )  # fmt: skip

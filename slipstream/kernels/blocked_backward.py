@@ -7,8 +7,8 @@ of the weights is dw = rows tokens^T plus `shift`, and that of a pair has both.
 Over slots the weights are exp(logit - m) / l with per-point statistics, and the gradient of a logit
 is w (dw - c) with the point's correction c = sum_g w dw. Nothing changes when all slots' dw move by
 one number, so tokens and shift come less their mean over the slots: there is less to cancel. Over
-points the weights are exp(logit - log normaliser of the slot), and the correction belongs to the
-slot: it is in `shift` already, so that the gradient of a logit is w dw.
+points m and l belong to the slots, and so does the correction: it is in `shift` already, so that
+the gradient of a logit is w dw, and `correction` holds the centres of the logits instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from slipstream.kernels.primitives import (
 def block_weights(b_logits, b_m, b_inverse_sum, OVER_POINTS: tl.constexpr):
     """Weights [BN, BG]; b_m belongs to points or slots, and where it is FAR they are 0."""
     if OVER_POINTS:
-        b_w = tl.exp2(b_logits - b_m[None, :])
+        b_w = tl.exp2(b_logits - b_m[None, :]) * b_inverse_sum[None, :]
     else:
         b_w = tl.exp2(b_logits - b_m[:, None]) * b_inverse_sum[:, None]
     return b_w
@@ -92,7 +92,7 @@ def backward_points(
         b_logits = slot_logits(b_query, b_slots, b_bias, scale, LOGITS)
         if OVER_POINTS:
             b_m = tl.load(normalizer + i_bh * slots + o_g, mask=m_g, other=FAR)
-            b_inverse_sum = b_m
+            b_inverse_sum = reciprocal(tl.load(row_sum + i_bh * slots + o_g, mask=m_g, other=1.0))
         b_w = block_weights(b_logits, b_m, b_inverse_sum, OVER_POINTS)
         b_dw = product(b_rows, tl.trans(b_tokens), VALUES)
         if OF == "pair":
@@ -161,6 +161,8 @@ def backward_slots(
         b_shift = tl.load(shift + i_bh * slots + o_g, mask=m_g, other=0.0)
     if OVER_POINTS:
         b_m = tl.load(normalizer + i_bh * slots + o_g, mask=m_g, other=FAR)
+        b_inverse_sum = reciprocal(tl.load(row_sum + i_bh * slots + o_g, mask=m_g, other=1.0))
+        b_centre = tl.load(correction + i_bh * slots + o_g, mask=m_g, other=0.0)
     b_dslots = tl.zeros([BG, BD], tl.float32)
     b_dbias = tl.zeros([BG], tl.float32)
     b_dtemperature = tl.zeros([BN], tl.float32)
@@ -174,8 +176,9 @@ def backward_slots(
         b_rows = load_rows(p_rows, o_n, rows_n, V, BV, points)
         b_logits = slot_logits(b_query, b_slots, b_bias, scale, LOGITS)
         if OVER_POINTS:
-            b_w = tl.where(m_n[:, None], tl.exp2(b_logits - b_m[None, :]), 0.0)
-            b_centred = b_logits
+            b_w = block_weights(b_logits, b_m, b_inverse_sum, OVER_POINTS)
+            b_w = tl.where(m_n[:, None], b_w, 0.0)
+            b_centred = b_logits - b_centre[None, :]
         else:
             # Beyond the last point m is far above all logits, so the weights are zero.
             b_max = tl.load(normalizer + i_bh * points + o_n, mask=m_n, other=FAR)
@@ -193,7 +196,8 @@ def backward_slots(
         if not OVER_POINTS:
             b_dw -= tl.load(correction + i_bh * points + o_n, mask=m_n, other=0.0)[:, None]
         b_dlogits = b_w * b_dw
-        # Over slots, logits less the largest: a point's gradients sum to zero, so that is free.
+        # Logits less what cancels: over slots the largest, since a point's gradients sum to zero;
+        # over points the logarithm of the mean, where a slot's do but for `shift` (see `ops`).
         b_dtemperature += tl.sum(b_dlogits * b_centred, 1)
         b_dbias += tl.sum(b_dlogits, 0)
         b_dslots += product(tl.trans(b_dlogits), b_query, VALUES)

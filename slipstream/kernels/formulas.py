@@ -9,7 +9,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from slipstream.kernels.launch import LOG_2, Backward, Gradients, Operands, gradients
+from slipstream.kernels.launch import (
+    LOG_2,
+    Backward,
+    Gradients,
+    Operands,
+    centres,
+    gradients,
+    log_normalizer,
+)
 
 
 def statistics(o: Operands) -> Tensor:
@@ -25,9 +33,12 @@ def slice_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
-    """The numerator and the log normaliser of every slot."""
+    """The numerator, and the normalisers (2, B, H, G) as the kernel gives them."""
     logits = _logits(o)
-    return logits.softmax(-2).transpose(-1, -2) @ _by_head(values), logits.logsumexp(-2)
+    largest = logits.amax(-2)
+    total = (logits - largest[..., None, :]).exp().sum(-2)
+    numerator = logits.softmax(-2).transpose(-1, -2) @ _by_head(values)
+    return numerator, torch.stack((largest / LOG_2, total))
 
 
 def deslice_tokens(o: Operands, tokens: Tensor) -> Tensor:
@@ -35,8 +46,10 @@ def deslice_tokens(o: Operands, tokens: Tensor) -> Tensor:
     return out.transpose(1, 2).to(o.query.dtype, memory_format=torch.contiguous_format)
 
 
-def backward(o: Operands, of: Backward, log_normalizer: Tensor | None) -> Gradients:
-    """As `launch.backward_blocked`; over the points where there is a `log_normalizer`."""
+def backward(
+    o: Operands, of: Backward, normalizers: Tensor | None = None, *, over_points: bool = False
+) -> Gradients:
+    """As `launch.backward_blocked`; over the slots it needs no normalisers."""
     logits, rows, tokens = _logits(o), _by_head(of.rows), of.tokens.float()
     of_weights = rows @ tokens.transpose(-1, -2)
     if of.kind != "deslice":
@@ -44,13 +57,15 @@ def backward(o: Operands, of: Backward, log_normalizer: Tensor | None) -> Gradie
     if of.kind == "pair":
         output = of.output_tokens.float().transpose(-1, -2)
         of_weights = of_weights + _by_head(of.output_gradient) @ output
-    if log_normalizer is None:
+    if over_points:
+        assert normalizers is not None, "over the points the normalisers must be known"
+        weights = (logits - log_normalizer(normalizers)[..., None, :]).exp()
+        logits = logits - centres(normalizers, o.points)[..., None, :] * LOG_2
+    else:
         weights = logits.softmax(-1)
         of_weights = of_weights - (weights * of_weights).sum(-1, keepdim=True)
         # A point's logit gradients sum to zero; less to cancel in the temperature's gradient.
         logits = logits - logits.amax(-1, keepdim=True)
-    else:
-        weights = (logits - log_normalizer[..., None, :]).exp()
     of_logits = weights * of_weights
     temperature = o.temperature.float()[:, None, None]
     of_raw = of_logits / temperature

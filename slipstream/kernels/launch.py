@@ -300,7 +300,10 @@ def slice_blocked(o: Operands, values: Tensor, stats: Tensor) -> tuple[Tensor, T
 
 
 def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
-    """The numerator, normalised over all points, and the log normaliser (B, H, G)."""
+    """The numerator, normalised over all points, and the normalisers (2, B, H, G).
+
+    Those are the largest logit of a slot, in units of log 2, and the sum of exponentials.
+    """
     values = rows(values)
     width, slices = values.shape[-1], o.slices
     kernel = blocked_forward.slice_forward_over_points
@@ -310,7 +313,17 @@ def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
     scale = (largest - overall[:, :, None]).exp2()
     normalizer = (total * scale).sum(2)
     numerator = (sums.unflatten(-1, (slices, width)) * scale[..., None]).sum(2)
-    return numerator / normalizer[..., None], overall * LOG_2 + normalizer.log()
+    return numerator / normalizer[..., None], torch.stack((overall, normalizer))
+
+
+def log_normalizer(normalizers: Tensor) -> Tensor:
+    """(B, H, G), natural, of what `slice_over_points` gives."""
+    return normalizers[0] * LOG_2 + normalizers[1].log()
+
+
+def centres(normalizers: Tensor, points: int) -> Tensor:
+    """The logarithm of the mean exponential of each slot, (B, H, G), in units of log 2."""
+    return normalizers[0] + normalizers[1].log2() - math.log2(points)
 
 
 def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -331,16 +344,16 @@ def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[
 
 
 def backward_blocked(
-    o: Operands, of: Backward, normalizer: tuple[Tensor, Tensor] | Tensor
+    o: Operands, of: Backward, normalizers: Tensor, *, over_points: bool = False
 ) -> Gradients:
-    """`normalizer`: (m, l) for weights over the slots, else every slot's log normaliser."""
-    over_points = isinstance(normalizer, Tensor)
-    mean_tokens = of.tokens
-    if isinstance(normalizer, Tensor):
-        m = row_sum = normalizer / LOG_2
-        correction = m
+    """`normalizers`: largest logit and sum, of every point (2, B, H, N) or every slot (2, B, H, G).
+
+    Over the points the temperature's gradient is against logits less `centres`.
+    """
+    m, row_sum = normalizers.unbind(0)
+    if over_points:
+        correction, mean_tokens = centres(normalizers, o.points), of.tokens
     else:
-        m, row_sum = normalizer
         correction = o.buffer(o.batch, o.heads, o.points)
         of, mean_tokens = of.centred()
     width = of.rows.shape[-1]

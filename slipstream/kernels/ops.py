@@ -31,8 +31,10 @@ def _slice_shapes(  # type: ignore[no-untyped-def]
 ):
     batch, _, heads, width = values.shape
     mass = query.new_empty(batch, heads, slot_weight.shape[-2], dtype=torch.float32)
-    last = torch.empty_like(mass) if over == "points" else mass.new_empty(0)
-    return mass.new_empty(*mass.shape, width), mass, last
+    over_points = over == "points"
+    log_normalizer = mass.new_empty(mass.shape if over_points else 0)
+    normalizers = mass.new_empty((2, *mass.shape) if over_points else 0)
+    return mass.new_empty(*mass.shape, width), mass, log_normalizer, normalizers
 
 
 def _deslice_shapes(query, tokens, slot_weight, slot_bias, temperature, stats, precision, family):  # type: ignore[no-untyped-def]
@@ -110,15 +112,16 @@ def slice_op(
     precision: str,
     family: str,
     over: str,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Numerator and mass, and the log normaliser (empty for weights over the slots); all fp32."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Numerator and mass; over the points also the log normaliser and the normalisers. All fp32."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     if over == "points":
         by_points = launch.slice_over_points if _by_triton(query) else formulas.slice_over_points
-        numerator, log_normalizer = by_points(o, values)
-        return numerator, torch.ones_like(log_normalizer), log_normalizer
+        numerator, normalizers = by_points(o, values)
+        log_normalizer = launch.log_normalizer(normalizers)
+        return numerator, torch.ones_like(log_normalizer), log_normalizer, normalizers
     numerator, mass = _slice(o, values, stats, family)
-    return numerator, mass, mass.new_empty(0)
+    return numerator, mass, mass.new_empty(0), mass.new_empty(0)
 
 
 @operator("slipstream::deslice", _deslice_shapes)
@@ -218,16 +221,17 @@ def slice_backward(
     slot_bias: Tensor | None,
     temperature: Tensor,
     stats: Tensor | None,
-    log_normalizer: Tensor,
+    normalizers: Tensor,
     precision: str,
     family: str,
     over: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Over the points short of what `_over_points` adds to bias and temperature."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     of = Backward.of_slice(values, numerator_gradient, shift)
     if over == "points":
         by_points = launch.backward_blocked if _by_triton(query) else formulas.backward
-        return by_points(o, of, log_normalizer)
+        return by_points(o, of, normalizers, over_points=True)
     return _backward(o, of, stats, family)
 
 
@@ -274,11 +278,10 @@ def pair_backward(
 
 def _backward(o: Operands, of: Backward, stats: Tensor | None, family: str) -> Gradients:
     if not _by_triton(of.rows):
-        return formulas.backward(o, of, None)
+        return formulas.backward(o, of)
     if family == "single-tile":
         return launch.backward_single_tile(o, of)
-    given = _given(stats)
-    return launch.backward_blocked(o, of, (given[0], given[1]))
+    return launch.backward_blocked(o, of, _given(stats))
 
 
 def _by_triton(tensor: Tensor) -> bool:
@@ -295,28 +298,47 @@ def _given(stats: Tensor | None) -> Tensor:
 
 def _save_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     *tensors, stats, precision, family, over = inputs
-    numerator, _, log_normalizer = output
+    numerator, _, _, normalizers = output
+    ctx.mark_non_differentiable(normalizers)
     over_points = over == "points"
-    ctx.save_for_backward(*tensors, stats, numerator if over_points else None, log_normalizer)
+    ctx.save_for_backward(*tensors, stats, numerator if over_points else None, normalizers)
     ctx.how = (precision, family, over)
 
 
 def _slice_gradients(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-    query, values, weight, bias, temperature, stats, numerator, normalizer = ctx.saved_tensors
-    of_numerator, of_mass, of_normalizer = gradients
+    query, values, weight, bias, temperature, stats, numerator, normalizers = ctx.saved_tensors
+    of_numerator, of_mass, of_normalizer, _ = gradients
     shift = of_mass
     if numerator is not None:
         # Over the points the mass is one whatever happens; the correction is known per slot.
         shift = of_normalizer - (numerator * of_numerator).sum(-1)
     found = slice_backward(
-        of_numerator, shift, query, values, weight, bias, temperature, stats, normalizer, *ctx.how
+        of_numerator, shift, query, values, weight, bias, temperature, stats, normalizers, *ctx.how
     )
-    gradients_found = _with_bias(found, bias)
-    if numerator is not None and bias is not None:
-        # A bias moves all logits of a slot alike: it cancels but in the log normaliser.
+    if numerator is None:
+        return *_with_bias(found, bias), None, None, None, None
+    centres = launch.centres(normalizers, query.shape[1])
+    return *_over_points(found, of_normalizer, bias, temperature, centres), *(None,) * 4
+
+
+def _over_points(
+    found: tuple[Tensor, ...],
+    of_normalizer: Tensor,
+    bias: Tensor | None,
+    temperature: Tensor,
+    centres: Tensor,
+) -> tuple[Tensor | None, ...]:
+    """What the log normaliser's own gradient adds to those of slot bias and temperature.
+
+    A bias moves all logits of a slot alike and cancels but there. The temperature's was summed
+    against logits less their slot's centre, which also cancels but there.
+    """
+    of_query, of_values, of_weight, of_bias, of_temperature = found
+    own = (centres * launch.LOG_2 * of_normalizer).sum((0, 2)) / temperature
+    of_temperature = (of_temperature - own).to(temperature.dtype)
+    if bias is not None:
         of_bias = launch.to_layout(of_normalizer / temperature[:, None], bias)
-        gradients_found = (*gradients_found[:3], of_bias, gradients_found[4])
-    return *gradients_found, None, None, None, None
+    return _with_bias((of_query, of_values, of_weight, of_bias, of_temperature), bias)
 
 
 def _save_deslice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -356,7 +378,7 @@ def _save_pair_deslice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> Non
 def _pair_deslice_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     """The gradient of the tokens is a slice of that of the output; the carriers take the rest."""
     tokens, query, weight, bias, temperature, stats = ctx.saved_tensors
-    of_tokens, _, _ = slice_op(query, gradient, weight, bias, temperature, stats, *ctx.how, "slots")
+    of_tokens, *_ = slice_op(query, gradient, weight, bias, temperature, stats, *ctx.how, "slots")
     return of_tokens.to(tokens.dtype), gradient, tokens.float(), *(None,) * 7
 
 

@@ -14,6 +14,8 @@ COUNTS = ("points", "heads", "slots", "parts")
 LOG_2 = tl.constexpr(0.6931471805599453)
 FAR = tl.constexpr(1e30)
 """The largest logit of a point that is not there: its weights are zero, and finite times zero."""
+TINY = tl.constexpr(1e-37)
+"""Above zero, where a logarithm is taken."""
 NOWHERE = tl.constexpr(-1e30)
 """The logit of a slot that is not there."""
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
@@ -98,14 +100,9 @@ def slot_logits(b_query, b_slots, b_bias, scale, HOW: tl.constexpr):
 
 @triton.jit
 def softmax_rows(b_logits):
-    """Softmax over the columns of a block that holds them all, and the logits less their largest.
-
-    The temperature's gradient is summed against the latter: a row's logit gradients sum to zero, so
-    the shift changes nothing but the rounding error, which it makes several times smaller.
-    """
-    b_centred = b_logits - tl.max(b_logits, 1)[:, None]
-    b_exp = tl.exp2(b_centred)
-    return b_exp * reciprocal(tl.sum(b_exp, 1))[:, None], b_centred
+    """Softmax over the columns of a block that holds them all."""
+    b_exp = tl.exp2(b_logits - tl.max(b_logits, 1)[:, None])
+    return b_exp * reciprocal(tl.sum(b_exp, 1))[:, None]
 
 
 @triton.jit

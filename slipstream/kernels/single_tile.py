@@ -14,6 +14,7 @@ from slipstream.kernels.primitives import (
     COUNTS,
     LOG_2,
     NOWHERE,
+    TINY,
     add_column_sums,
     column_sums,
     load_rows,
@@ -54,7 +55,7 @@ def slice_forward(
         # [BN, D], [BN, V]
         b_query = load_rows(p_query, o_n, query_n, D, D, points)
         b_values = load_rows(p_values, o_n, values_n, V, V, points)
-        b_w, _ = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
+        b_w = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
         # Rows of values beyond the last point are zero, so their weights count for the mass alone.
         b_mass = add_column_sums(b_mass, b_w, o_n < points, VALUES)
         b_numerator += product(tl.trans(b_w), b_values, VALUES)
@@ -87,7 +88,7 @@ def deslice_forward(
         o_n = start + tl.arange(0, BN)
         # [BN, D]
         b_query = load_rows(p_query, o_n, query_n, D, D, points)
-        b_w, _ = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
+        b_w = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
         b_out = product(b_w, b_tokens, VALUES)
         store_rows(p_out, b_out, o_n, heads * V, V, V, points)
 
@@ -144,7 +145,7 @@ def backward(
         # [BN, D], [BN, V]
         b_query = load_rows(p_query, o_n, query_n, D, D, points)
         b_rows = load_rows(p_rows, o_n, rows_n, V, V, points)
-        b_w, b_centred = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
+        b_w = softmax_rows(slot_logits(b_query, b_slots, b_bias, scale, LOGITS))
         b_dw = product(b_rows, tl.trans(b_tokens), VALUES)
         if OF == "deslice":
             b_dtokens += product(tl.trans(b_w), b_rows, VALUES)
@@ -157,7 +158,10 @@ def backward(
             b_dw += product(b_output, tl.trans(b_output_tokens), VALUES)
         b_wdw = b_w * b_dw
         b_dlogits = b_wdw - b_w * tl.sum(b_wdw, 1)[:, None]
-        b_dtemperature += tl.where(o_n < points, tl.sum(b_dlogits * b_centred, 1), 0.0)
+        # log w is the logit but for a number that a row's gradients, which sum to zero, cancel; it
+        # is taken from w again to keep registers free.
+        b_log_w = tl.log2(tl.maximum(b_w, TINY))
+        b_dtemperature += tl.where(o_n < points, tl.sum(b_dlogits * b_log_w, 1), 0.0)
         b_dbias += tl.sum(tl.where((o_n < points)[:, None], b_dlogits, 0.0), 0)
         b_dslots += product(tl.trans(b_dlogits), b_query, VALUES)
         b_dquery = product(b_dlogits, b_slots, VALUES) * inverse
