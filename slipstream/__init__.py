@@ -1,7 +1,7 @@
 """Slipstream: the Transolver neural operator, its ablations, and slice/deslice as two functions."""
 
 from slipstream.core.version import VERSION as __version__
-from slipstream.kernels.api import deslice_tokens, slice_points
+from slipstream.kernels.api import couple, deslice_tokens, slice_points
 from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.plan import Precision
 from slipstream.models.transolver import Transolver
@@ -15,6 +15,7 @@ __all__ = [
     "TokenSums",
     "Transolver",
     "__version__",
+    "couple",
     "deslice_tokens",
     "slice_points",
 ]

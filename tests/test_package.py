@@ -22,6 +22,7 @@ def test_public_names() -> None:
         "Transolver",
         "VARIANTS",
         "__version__",
+        "couple",
         "deslice_tokens",
         "slice_points",
     ]

@@ -21,7 +21,7 @@ from slipstream.core import runtime
 from slipstream.core.runtime import generator
 from slipstream.kernels import launch
 from slipstream.kernels.launch import Backward, Operands
-from slipstream.kernels.tiles import Tile, TileTable, read_table, table_for
+from slipstream.kernels.tiles import Tile, TileTable, table_for
 
 ANY = 1_000_000_000
 """A bound that holds every slice count."""
@@ -231,7 +231,7 @@ def _few_inputs(case: TuneCase, device: str) -> Inputs:
 
 def tuned_table(winners: Sequence[Tile], device: torch.device) -> str:
     """The table in use with the winners put in, as a file for GPUs like this one."""
-    present = read_table(table_for(runtime.shared_memory(device)))
+    present = table_for(runtime.shared_memory(device))
     versions = ", ".join(f"{name} {version}" for name, version in runtime.versions().items())
     comment = (
         f"{runtime.device_name(device)}, {versions}, {datetime.now(UTC):%Y-%m-%d}, commit"

@@ -18,7 +18,7 @@ from torch import Tensor
 from slipstream.core import runtime
 from slipstream.kernels import blocked_backward, blocked_forward, single_tile
 from slipstream.kernels.plan import PRODUCTS, Precision
-from slipstream.kernels.tiles import Tile, pick_tile, table_for
+from slipstream.kernels.tiles import Tile, TileTable, pick_tile, table_for
 
 LOG_2 = math.log(2)
 """Logits inside the kernels are in units of it."""
@@ -91,8 +91,16 @@ class Operands:
         if kernel in self.tiles:
             return self.tiles[kernel]
         widest = max(self.width, value_width)
-        table = table_for(runtime.shared_memory(self.query.device))
-        return pick_tile(table, kernel, str(self.precision), self.slices, widest)
+        return pick_tile(self.table.name, kernel, str(self.precision), self.slices, widest)
+
+    @property
+    def table(self) -> TileTable:
+        return table_for(runtime.shared_memory(self.query.device))
+
+    def fits_single_tile(self, value_width: int) -> bool:
+        """Whether the GPU's table has single tiles for this; a plan made elsewhere may not know."""
+        widest = max(self.width, value_width)
+        return self.table.has_tiles("single-tile", self.precision, self.slices, widest)
 
     def parts(self, tile: Tile, programs: int) -> int:
         """Into how many parts the points go, when `programs` programs work on each part."""

@@ -189,15 +189,15 @@ def pair_deslice(
 def _slice(o: Operands, values: Tensor, stats: Tensor | None, family: str) -> tuple[Tensor, Tensor]:
     if not _by_triton(values):
         return formulas.slice_points(o, values)
-    if family == "single-tile":
+    if family == "single-tile" and o.fits_single_tile(values.shape[-1]):
         return launch.slice_single_tile(o, values)
-    return launch.slice_blocked(o, values, _given(stats))
+    return launch.slice_blocked(o, values, _given(stats, o))
 
 
 def _deslice(o: Operands, tokens: Tensor, stats: Tensor | None, family: str) -> Tensor:
     if not _by_triton(tokens):
         return formulas.deslice_tokens(o, tokens)
-    if family == "single-tile":
+    if family == "single-tile" and o.fits_single_tile(tokens.shape[-1]):
         return launch.deslice_single_tile(o, tokens)
     return launch.deslice_blocked(o, tokens, stats)[0]
 
@@ -279,18 +279,18 @@ def pair_backward(
 def _backward(o: Operands, of: Backward, stats: Tensor | None, family: str) -> Gradients:
     if not _by_triton(of.rows):
         return formulas.backward(o, of)
-    if family == "single-tile":
+    if family == "single-tile" and o.fits_single_tile(of.rows.shape[-1]):
         return launch.backward_single_tile(o, of)
-    return launch.backward_blocked(o, of, _given(stats))
+    return launch.backward_blocked(o, of, _given(stats, o))
 
 
 def _by_triton(tensor: Tensor) -> bool:
     return tensor.device.type == "cuda" or runtime.TRITON_INTERPRETED
 
 
-def _given(stats: Tensor | None) -> Tensor:
-    assert stats is not None, "the blocked kernels need statistics here"
-    return stats
+def _given(stats: Tensor | None, o: Operands) -> Tensor:
+    """Those the blocked kernels need, computed where the plan expected single tiles."""
+    return launch.statistics(o) if stats is None else stats
 
 
 # --- gradients ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Literal, TypedDict, get_args
 
 from slipstream.core.checks import check_choice
 from slipstream.kernels.membership import Axis
-from slipstream.kernels.tiles import least_shared_memory
+from slipstream.kernels.tiles import LEAST_SHARED_MEMORY, table_for
 
 Impl = Literal["auto", "fused", "single-tile", "blocked", "reference"]
 """`auto` falls back to the reference and says why; the others are had or raise the reason.
@@ -19,8 +19,6 @@ Family = Literal["reference", "single-tile", "blocked"]
 WIDEST = 256
 """Largest head or value width of the blocked family."""
 _SINGLE_TILE = (16, 32, 64, 128)
-_LARGEST_AREA, _LARGEST_SPLIT_AREA = 128 * 128, 64 * 64
-"""Largest G x D of a single tile; operands split into several numbers need more shared memory."""
 
 
 class Precision(StrEnum):
@@ -113,12 +111,12 @@ def make_plan(
     chosen = _precision(problem.dtype, precision)
     if impl == "reference":
         return Plan("reference", reason="asked for")
-    reason = _why_not_fused(problem, asked=impl != "auto")
-    family: Family = "blocked" if impl == "blocked" else _family(problem, chosen)
-    if reason is None and impl == "single-tile" and family != impl:
-        reason = "G and D = V do not fit into one tile"
+    reason = _why_not_fused(problem, chosen, asked=impl != "auto")
     if reason is None:
-        return Plan(family, chosen)
+        family: Family = "blocked" if impl == "blocked" else _family(problem, chosen)
+        if impl != "single-tile" or family == impl:
+            return Plan(family, chosen)
+        reason = "G and D = V do not fit into one tile"
     if impl != "auto":
         raise ValueError(f'impl must be "auto" or "reference" here, got "{impl}": {reason}')
     return Plan("reference", reason=reason)
@@ -138,14 +136,14 @@ def _precision(dtype: str, precision: Precision | str | None) -> Precision:
     return chosen
 
 
-def _why_not_fused(problem: Problem, *, asked: bool) -> str | None:
+def _why_not_fused(problem: Problem, precision: Precision, *, asked: bool) -> str | None:
     if not problem.triton:
         return "Triton is not installed"
     if problem.device != "cuda" and not (problem.interpreted and asked):
         return f"no CUDA device (the tensors are on {problem.device})"
-    if problem.shared_memory is not None and problem.shared_memory < least_shared_memory():
+    if problem.shared_memory is not None and problem.shared_memory < LEAST_SHARED_MEMORY:
         return (
-            f"the kernels need {least_shared_memory()} bytes of shared memory a block, and this GPU"
+            f"the kernels need {LEAST_SHARED_MEMORY} bytes of shared memory a block, and this GPU"
             f" has {problem.shared_memory}"
         )
     if problem.dtype not in ALLOWED:
@@ -157,16 +155,19 @@ def _why_not_fused(problem: Problem, *, asked: bool) -> str | None:
         return f"the kernels take widths up to {WIDEST}, not {widest}"
     if problem.over == "points" and problem.deslice:
         return "no kernel deslices by weights normalised over the points"
+    table = table_for(problem.shared_memory)
+    if not table.has_tiles("blocked", precision, problem.slices, widest):
+        return f"this GPU has too little shared memory for {precision} at width {widest}"
     return None
 
 
 def _family(problem: Problem, precision: Precision) -> Family:
-    area = problem.slices * problem.head_width
+    table, width = table_for(problem.shared_memory), problem.head_width
     fits = (
         problem.over == "slots"
-        and area <= (_LARGEST_AREA if precision is Precision.BF16 else _LARGEST_SPLIT_AREA)
         and problem.slices in _SINGLE_TILE
-        and problem.head_width in _SINGLE_TILE
-        and problem.value_width == problem.head_width
+        and width in _SINGLE_TILE
+        and problem.value_width == width
+        and table.has_tiles("single-tile", precision, problem.slices, width)
     )
     return "single-tile" if fits else "blocked"

@@ -8,11 +8,9 @@ taken.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-
-TABLES = Path(__file__).parent / "tuned"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,41 +44,60 @@ class TileTable:
     shared_memory: int
     """Bytes that no tile's block exceeds."""
     tiles: tuple[Tile, ...]
+    bounds: dict[tuple[str, str], tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """Of each family and precision: the largest (slices, width) it has tiles for, one or several.
+
+    They are those of the backward of a pair, which needs most; the other kernels have at least
+    these.
+    """
+
+    def has_tiles(self, family: str, precision: str, slices: int, width: int) -> bool:
+        within = self.bounds.get((family, precision), ())
+        return any(slices <= most and width <= widest for most, widest in within)
 
 
-def table_names() -> list[str]:
-    return sorted(path.stem for path in TABLES.glob("*.toml"))
-
-
-@cache
-def read_table(name: str) -> TileTable:
-    content = tomllib.loads((TABLES / f"{name}.toml").read_text())
+def read_table(path: Path) -> TileTable:
+    content = tomllib.loads(path.read_text())
     rows = content["tile"]
     tiles = tuple(Tile(**{**row, "precisions": tuple(row["precisions"])}) for row in rows)
-    return TileTable(name, content["architecture"], content["shared_memory"], tiles)
+    bounds: dict[tuple[str, str], tuple[tuple[int, int], ...]] = {}
+    for tile in tiles:
+        family, kernel = tile.kernel.split("/")
+        if kernel in ("pair_backward", "pair_backward_points"):
+            for precision in tile.precisions:
+                found = bounds.get((family, precision), ())
+                bounds[family, precision] = (*found, (tile.slices, tile.width))
+    return TileTable(path.stem, content["architecture"], content["shared_memory"], tiles, bounds)
 
 
-@cache
-def table_for(shared_memory: int) -> str:
-    """The table that makes most of a GPU whose blocks may have this much shared memory."""
-    tables = [read_table(name) for name in table_names()]
-    fitting = [table for table in tables if table.shared_memory <= shared_memory]
+TABLES: dict[str, TileTable] = {
+    table.name: table
+    for table in sorted(
+        map(read_table, Path(__file__).parent.glob("tuned/*.toml")), key=lambda t: t.shared_memory
+    )
+}
+"""By name, from the least shared memory to the most. Read here, since a plan may be traced."""
+LEAST_SHARED_MEMORY = min(table.shared_memory for table in TABLES.values())
+
+
+def table_for(shared_memory: int | None) -> TileTable:
+    """The table that makes most of a GPU whose blocks may have this much; None is any GPU."""
+    fitting = [
+        table
+        for table in TABLES.values()
+        if shared_memory is None or table.shared_memory <= shared_memory
+    ]
     if not fitting:
         raise ValueError(
-            f"the kernels need {least_shared_memory()} bytes of shared memory a block, and this GPU"
+            f"the kernels need {LEAST_SHARED_MEMORY} bytes of shared memory a block, and this GPU"
             f" has {shared_memory}"
         )
-    return max(fitting, key=lambda table: table.shared_memory).name
-
-
-@cache
-def least_shared_memory() -> int:
-    return min(read_table(name).shared_memory for name in table_names())
+    return fitting[-1]
 
 
 @cache
 def pick_tile(table: str, kernel: str, precision: str, slices: int, width: int) -> Tile:
-    for tile in read_table(table).tiles:
+    for tile in TABLES[table].tiles:
         fits = slices <= tile.slices and width <= tile.width
         if tile.kernel == kernel and precision in tile.precisions and fits:
             return tile

@@ -14,8 +14,16 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch.utils.checkpoint import checkpoint
 
-from slipstream import VARIANTS, Membership, Size, Transolver, deslice_tokens, slice_points
-from slipstream.kernels import ops
+from slipstream import (
+    VARIANTS,
+    Membership,
+    Size,
+    Transolver,
+    couple,
+    deslice_tokens,
+    slice_points,
+)
+from slipstream.kernels import launch, ops
 from slipstream.kernels.api import with_statistics
 
 from .parity import DEVICE, Case, check_parity, outputs_and_gradients
@@ -194,6 +202,33 @@ def test_operators_pass_opcheck(case: Case) -> None:
     if case.over == "slots":
         arguments = (tensors["query"], tensors["tokens"], *slots, stats, "ieee", family)
         torch.library.opcheck(ops.deslice_op.registered, arguments)
+
+
+def test_blocked_kernels_stand_in_for_single_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled model's plan does not know the GPU; where a tile does not fit, they run."""
+    monkeypatch.setattr(launch.Operands, "fits_single_tile", lambda self, width: False)
+    monkeypatch.setattr(launch, "backward_single_tile", None)
+    check_parity(SINGLE)
+    check_parity(replace(SINGLE, pair=True))
+
+
+def test_couple_checks_what_mix_returns() -> None:
+    tensors = {name: t.float().to(DEVICE) for name, t in SINGLE.tensors().items()}
+    slots = (tensors["slot_weight"], tensors["slot_bias"], tensors["temperature"])
+    membership = Membership(tensors["query"], *slots)
+    with pytest.raises(ValueError, match="tokens that mix returns must have shape"):
+        couple(membership, tensors["values"], lambda tokens: tokens[..., :1], impl="fused")
+
+
+def test_couple_is_slice_and_deslice() -> None:
+    for case in (SINGLE, BLOCKED, OVER_POINTS):
+        tensors = {name: t.double().to(DEVICE) for name, t in case.tensors().items()}
+        slots = (tensors["slot_weight"], tensors["slot_bias"], tensors["temperature"])
+        m = Membership(tensors["query"], *slots, case.over)
+        tokens = slice_points(m, tensors["values"]).tokens(0.1)
+        expected = deslice_tokens(m, 2 * tokens)
+        found = couple(m, tensors["values"], lambda tokens: 2 * tokens, epsilon=0.1)
+        assert torch.equal(found, expected)
 
 
 COUPLED = [name for name, variant in VARIANTS.items() if variant.stream != "pointwise"]

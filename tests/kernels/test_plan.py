@@ -99,3 +99,10 @@ def test_a_family_can_be_asked_for_by_name() -> None:
     odd = replace(PAPER, slices=33)
     with pytest.raises(ValueError, match='got "single-tile": G and D = V do not fit'):
         make_plan(odd, impl="single-tile")
+
+
+def test_less_shared_memory_holds_smaller_tiles() -> None:
+    small = replace(PAPER, slices=128, head_width=128, value_width=128, shared_memory=101376)
+    assert make_plan(small).family == "blocked"
+    assert make_plan(replace(small, shared_memory=232448)).family == "single-tile"
+    assert make_plan(replace(PAPER, shared_memory=101376)).family == "single-tile"
