@@ -18,6 +18,7 @@ from rich.table import Table
 
 from slipstream import demo as demo_story
 from slipstream.bench.cli import app as bench
+from slipstream.bench.parity import quick_check
 from slipstream.core import runtime
 from slipstream.core.version import VERSION
 from slipstream.kernels.api import describe
@@ -132,23 +133,29 @@ def variants(as_json: Json = False) -> None:
 
 @app.command()
 def doctor(as_json: Json = False) -> None:
-    """Say what this machine can run: versions, device, and which kernels with the reason.
+    """Say what this machine can run: versions, device, which kernels, and whether they are right.
+
+    Exit code 1 where a kernel is further from fp64 than it may be.
 
     Example: slipstream doctor
     """
     device = runtime.pick_device()
-    found = {
+    plan = make_plan(describe(torch.empty(32, device=device), slices=32, value_width=32))
+    found: dict[str, str] = {
         **runtime.versions(),
         "device": runtime.device_name(device),
-        "kernels": str(
-            make_plan(describe(torch.empty(32, device=device), slices=32, value_width=32))
-        ),
+        "kernels": str(plan),
     }
+    parity = quick_check(str(device))
     if as_json:
-        print(json.dumps(found, indent=2))
-        return
-    for name, value in found.items():
-        print(f"{name:12} {value}")
+        print(json.dumps({**found, "parity": parity}, indent=2))
+    else:
+        for name, value in found.items():
+            print(f"{name:12} {value}")
+        for name, value in (parity or {"": "not checked: no kernels run here"}).items():
+            print(f"{'parity':12} {name + ': ' if name else ''}{value}")
+    if any(value.startswith("RED") for value in parity.values()):
+        raise typer.Exit(1)
 
 
 @contextmanager

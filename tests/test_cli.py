@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from slipstream import VARIANTS, __version__
 from slipstream.core.records import read_records
@@ -35,10 +36,13 @@ def test_variants() -> None:
     assert "3,861,316" in table and "3.87M" in table
 
 
-def test_doctor() -> None:
+def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     found = json.loads(slipstream("doctor", "--json").stdout)
-    assert {"python", "torch", "device", "kernels"} <= found.keys()
-    assert "kernels      reference: " in slipstream("doctor").stdout
+    assert {"python", "torch", "device", "kernels", "parity"} <= found.keys()
+    if not torch.cuda.is_available():
+        said = slipstream("doctor").stdout
+        assert "kernels      reference: " in said and "parity       not checked: no ker" in said
 
 
 def test_demo_runs_prints_the_table_and_appends(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from slipstream.bench.parity_cases import (
 )
 from slipstream.bench.special import run_special
 from slipstream.bench.workers import Outcome, run_tasks
+from slipstream.core import runtime
 from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, device_name
 
@@ -74,6 +75,28 @@ def check_case(case: ParityCase, device: str) -> Verdict:
     finally:
         if torch.cuda.is_initialized():
             torch.cuda.empty_cache()
+
+
+def quick_check(device: str) -> dict[str, str]:
+    """A line for each of a few cases that between them use both families and precisions.
+
+    Empty where no kernels can run. Takes seconds, most of them to compile.
+    """
+    kind = torch.device(device).type
+    if not runtime.HAS_TRITON or (kind != "cuda" and not runtime.TRITON_INTERPRETED):
+        return {}
+    names = ("single-tile G=32 D=32 ", "blocked G=48 D=32 ", "over points G=32 D=32 ")
+    products = ("fp32/ieee", "bf16/bf16")
+    found = {}
+    for case in all_cases(device):
+        if isinstance(case, OperatorCase) and case.name.endswith(
+            tuple(name + product for name in names for product in products)
+        ):
+            verdict = check_case(case, device)
+            word = "green" if verdict.green else "RED"
+            worst = f"{verdict.tensor} {verdict.worst:.2f} of at most {verdict.limit:g}"
+            found[case.name.removeprefix("operator ")] = f"{word}: {worst} times eager's error"
+    return found
 
 
 def as_record(case: ParityCase, outcome: Outcome) -> dict[str, Any]:

@@ -117,3 +117,13 @@ def test_another_process_does_the_same_and_compiles(tmp_path: Path) -> None:
     assert found[BROKEN.name]["error"] == "KeyError: 'no such check'"
     here = run([OPERATORS], tmp_path)[0]
     assert found[OPERATORS.name]["ratios"] == here["ratios"]
+
+
+def test_the_quick_check_of_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [c for c in parity.all_cases(DEVICE) if "single-tile G=32 D=32 fp32" in c.name]
+    monkeypatch.setattr(parity, "all_cases", lambda device: rows)
+    found = parity.quick_check(DEVICE)
+    assert list(found) == ["single-tile G=32 D=32 fp32/ieee"]
+    assert found["single-tile G=32 D=32 fp32/ieee"].startswith("green: ")
+    monkeypatch.setattr(parity.runtime, "HAS_TRITON", False)
+    assert parity.quick_check(DEVICE) == {}
