@@ -1,0 +1,1 @@
+"""Point stores: how samples get in, and how batches come out."""

@@ -1,0 +1,123 @@
+"""Named fields with units and groups, and the schema that orders them into columns.
+
+A row of a sample is `coords | features | targets`, each part a sequence of fields, each field one
+or more columns. Every count and column range follows from the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from slipstream.core.checks import check_choice, check_whole
+
+PARTS = ("coords", "features", "targets")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One quantity at a point, as in Field("velocity", "m/s", components=3)."""
+
+    name: str
+    unit: str = "1"
+    """As written in SI, "1" where there is none."""
+    group: str | None = ""
+    """Fields of one group share a line of the metric; by default a field is its own group. None
+    for a target that neither loss nor metric counts."""
+    components: int = 1
+
+    def __post_init__(self) -> None:
+        for what in ("name", "unit"):
+            value = getattr(self, what)
+            if not isinstance(value, str) or not value.strip() or not value.isprintable():
+                raise ValueError(f"the {what} of a field must be printable text, got {value!r}")
+        check_whole(f"components of field {self.name!r}", self.components, 1)
+        if self.group == "":
+            object.__setattr__(self, "group", self.name)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """A name for each column: the field's own, or "velocity[0]", "velocity[1]", ..."""
+        if self.components == 1:
+            return (self.name,)
+        return tuple(f"{self.name}[{i}]" for i in range(self.components))
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Which fields a sample has, in the order of their columns. Field names are unique."""
+
+    coords: tuple[Field, ...]
+    features: tuple[Field, ...]
+    targets: tuple[Field, ...]
+
+    def __post_init__(self) -> None:
+        names = [field.name for field in self.fields]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"field names must be unique, got {', '.join(twice)} more than once")
+        if not self.coords:
+            raise ValueError("a schema must have at least one field of coords, got none")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.coords, *self.features, *self.targets)
+
+    @property
+    def coord_dim(self) -> int:
+        return _count(self.coords)
+
+    @property
+    def feature_dim(self) -> int:
+        return _count(self.features)
+
+    @property
+    def target_dim(self) -> int:
+        return _count(self.targets)
+
+    @property
+    def width(self) -> int:
+        """Columns of a row."""
+        return _count(self.fields)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """A name for each column."""
+        return tuple(name for field in self.fields for name in field.channels)
+
+    def field(self, name: str) -> Field:
+        check_choice("field", name, [field.name for field in self.fields])
+        return next(field for field in self.fields if field.name == name)
+
+    def columns(self, name: str) -> slice:
+        """The columns of a field, or of a whole part: "coords", "features" or "targets"."""
+        if name in PARTS and name not in [field.name for field in self.fields]:
+            start = _count(f for part in PARTS[: PARTS.index(name)] for f in getattr(self, part))
+            return slice(start, start + _count(getattr(self, name)))
+        found = self.field(name)
+        start = _count(self.fields[: self.fields.index(found)])
+        return slice(start, start + found.components)
+
+    @property
+    def target_groups(self) -> dict[str, tuple[int, ...]]:
+        """Target channels by group, counted from the first target: what the metric takes."""
+        groups: dict[str, tuple[int, ...]] = {}
+        first = 0
+        for field in self.targets:
+            if field.group is not None:
+                members = tuple(range(first, first + field.components))
+                groups[field.group] = (*groups.get(field.group, ()), *members)
+            first += field.components
+        return groups
+
+    def to_json(self) -> dict[str, Any]:
+        return {part: [asdict(field) for field in getattr(self, part)] for part in PARTS}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Schema:
+        return cls(**{part: tuple(Field(**field) for field in value[part]) for part in PARTS})
+
+
+def _count(fields: Iterable[Field]) -> int:
+    return sum(field.components for field in fields)

@@ -1,0 +1,167 @@
+"""The manifest of a point store: what the folder holds, in a written, versioned schema.
+
+Schema 1, one JSON object:
+
+    schema        1
+    slipstream    version that wrote the store
+    fields        coords, features, targets: lists of {name, unit, group, components}
+    provenance    source (its name), options, seed of the permutations
+    splits        split -> sample ids, in order; every sample is in exactly one
+    statistics    of the split "train", a number a column: count, mean, std, low, high, squares
+                  (sums of squared distances from the mean); null without such a split
+    samples       id -> rows, bytes and crc32 of samples/<id>.npy, its statistics, parameters, and
+                  files: the sources with their sizes and sha256
+    quarantined   id -> why the sample is not in the store
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slipstream.core.version import VERSION
+from slipstream.data.fields import Schema
+from slipstream.data.files import json_text, read_json, write_text
+from slipstream.data.statistics import Statistics, merge_statistics
+
+SCHEMA = 1
+NAME = "manifest.json"
+TRAIN = "train"
+"""The split whose statistics normalise."""
+
+_SAMPLE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,199}")
+
+
+@dataclass(frozen=True)
+class SampleEntry:
+    """What the manifest says about one sample."""
+
+    rows: int
+    bytes: int
+    crc32: int
+    statistics: Statistics
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "statistics": self.statistics.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> SampleEntry:
+        return cls(**{**value, "statistics": Statistics.from_json(value["statistics"])})
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What, besides its source files, a sample's rows follow from."""
+
+    schema: Schema
+    source: str
+    options: Mapping[str, Any]
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "fields": self.schema.to_json(),
+            "provenance": {"source": self.source, "options": self.options, "seed": self.seed},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Origin:
+        return cls(Schema.from_json(value["fields"]), **value["provenance"])
+
+
+@dataclass(frozen=True)
+class Manifest:
+    origin: Origin
+    splits: Mapping[str, tuple[str, ...]]
+    samples: Mapping[str, SampleEntry]
+    quarantined: Mapping[str, str]
+    statistics: Statistics | None
+    """Of the split "train"; None without one."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "slipstream": VERSION,
+            **self.origin.to_json(),
+            "splits": {name: list(ids) for name, ids in self.splits.items()},
+            "statistics": self.statistics
+            and {"std": list(self.statistics.std), **self.statistics.to_json()},
+            "samples": {sample: entry.to_json() for sample, entry in self.samples.items()},
+            "quarantined": dict(self.quarantined),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Manifest:
+        samples = {name: SampleEntry.from_json(entry) for name, entry in value["samples"].items()}
+        statistics = value["statistics"] and Statistics.from_json(value["statistics"])
+        return cls(
+            Origin.from_json(value),
+            {split: tuple(ids) for split, ids in value["splits"].items()},
+            samples,
+            value["quarantined"],
+            statistics,
+        )
+
+
+def build_manifest(
+    origin: Origin,
+    splits: Mapping[str, tuple[str, ...]],
+    samples: Mapping[str, SampleEntry],
+    quarantined: Mapping[str, str],
+) -> Manifest:
+    """The manifest of these samples, in the order of the splits, which is that of the statistics.
+
+    Raises ValueError when no sample, or none of the split "train", is good.
+    """
+    kept = {name: tuple(i for i in ids if i in samples) for name, ids in splits.items()}
+    for split in (None, TRAIN) if TRAIN in splits else (None,):
+        if not any(kept.values() if split is None else kept[split]):
+            bad = next(iter(quarantined.items()), ("none", "there are no samples"))
+            raise ValueError(
+                f"{'a store' if split is None else f'the split {split!r}'} must have at least one"
+                f" good sample, got {len(quarantined)} bad ones, the first {bad[0]}: {bad[1]}"
+            )
+    ordered = {i: samples[i] for ids in kept.values() for i in ids}
+    train = kept.get(TRAIN, ())
+    statistics = merge_statistics(samples[i].statistics for i in train) if train else None
+    return Manifest(origin, kept, ordered, dict(sorted(quarantined.items())), statistics)
+
+
+def check_sample_id(sample: str) -> None:
+    """Raise unless the id can be the name of a file anywhere."""
+    if not isinstance(sample, str) or not _SAMPLE_ID.fullmatch(sample):
+        raise ValueError(
+            "a sample id must have 1 to 200 letters, digits or ._+=@- and start with a letter,"
+            f" digit or _, got {sample!r}"
+        )
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    write_text(path, json_text(manifest.to_json(), spread=("splits", "samples", "quarantined")))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read and check a manifest; ValueError names the file, what was expected and what came."""
+    value = read_json(path)
+    check_schema(path, value)
+    try:
+        return Manifest.from_json(value)
+    except KeyError as error:
+        raise ValueError(f"{path} must have the key {error}, got none") from None
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{path} must follow schema {SCHEMA}, got {error}") from None
+
+
+def check_schema(path: Path, value: Mapping[str, Any]) -> None:
+    found = value.get("schema")
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise ValueError(f"{path}: schema must be a whole number of at least 1, got {found!r}")
+    if found > SCHEMA:
+        raise ValueError(
+            f"{path}: schema must be at most {SCHEMA}, got {found}: a newer slipstream wrote it"
+        )

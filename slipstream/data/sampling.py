@@ -1,0 +1,67 @@
+"""Which rows of a sample a step sees: a pure function of (seed, epoch, sample id).
+
+A window is a run of rows at a random offset, wrapping round. The rows of a store are in random
+order, so it is a uniform random subset, read in one piece; but two windows of one sample that
+overlap share neighbours. An exact draw is independent of every other, and reads rows one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from slipstream.core.checks import check_whole
+from slipstream.core.runtime import derive_seed
+
+Sampling = Literal["window", "exact"]
+Span = tuple[int, int]
+
+
+def count_points(points: int | float | None, rows: int, sample: str) -> int:
+    """How many rows to draw: a number, a fraction of the sample's rows, or all of them."""
+    if points is None:
+        return rows
+    if isinstance(points, float):
+        if not 0 < points <= 1:
+            raise ValueError(f"points must be a number of rows or a fraction, got {points}")
+        return max(1, round(points * rows))
+    check_whole("points", points, 1)
+    if points > rows:
+        raise ValueError(f"points must be at most the {rows} rows of sample {sample}, got {points}")
+    return points
+
+
+def draw_window(seed: int, epoch: int, sample: str, *, rows: int, points: int) -> list[Span]:
+    """One or two runs of rows, (first, end) each, `points` rows together."""
+    first = derive_seed(seed, "window", epoch, sample) % rows
+    end = first + points
+    return [(first, end)] if end <= rows else [(first, rows), (0, end - rows)]
+
+
+def draw_exact(
+    seed: int, epoch: int, sample: str, *, rows: int, points: int
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """`points` different rows, every subset equally likely, in ascending order."""
+    stream = np.random.Philox(key=derive_seed(seed, "exact", epoch, sample))
+    if points <= rows // 2:
+        return np.sort(_distinct(stream, rows, points))
+    kept = np.ones(rows, np.bool_)
+    kept[_distinct(stream, rows, rows - points)] = False
+    return np.flatnonzero(kept)
+
+
+def _distinct(
+    stream: np.random.Philox, rows: int, count: int
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The first `count` different values of a stream of uniform row numbers; at most rows / 2.
+
+    The first so many different ones, not just any: whatever is cut off must not depend on values.
+    """
+    drawn = np.empty(0, np.int64)
+    while True:
+        fresh = stream.random_raw(count + count // 2 + 16) % np.uint64(rows)
+        drawn = np.concatenate((drawn, fresh.astype(np.int64)))
+        values, first = np.unique(drawn, return_index=True)
+        if len(values) >= count:
+            return drawn[np.sort(first)[:count]]

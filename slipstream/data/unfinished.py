@@ -1,0 +1,161 @@
+"""STORE/ingest: what is known of an ingest until its manifest is written.
+
+origin.json              fields, options and seed it was begun with
+done/<id>.json           the manifest's entry of a sample that is written
+shard-<i>-of-<n>.json    a finished shard: the manifest's entries of its samples
+work-*                   folders for files being written
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slipstream.data.files import json_text, read_json, write_text
+from slipstream.data.manifest import NAME, Manifest, Origin, SampleEntry, read_manifest
+from slipstream.data.splits import Splits
+from slipstream.data.store import sample_file
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a shard has done."""
+
+    origin: Origin
+    splits: Splits
+    """Of the whole source."""
+    samples: Mapping[str, SampleEntry]
+    quarantined: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.origin.to_json(),
+            "splits": {name: list(ids) for name, ids in self.splits.items()},
+            "samples": {sample: entry.to_json() for sample, entry in self.samples.items()},
+            "quarantined": dict(self.quarantined),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Part:
+        return cls(
+            Origin.from_json(value),
+            {name: tuple(ids) for name, ids in value["splits"].items()},
+            {name: SampleEntry.from_json(entry) for name, entry in value["samples"].items()},
+            value["quarantined"],
+        )
+
+
+class Unfinished:
+    """The folder STORE/ingest of one store."""
+
+    def __init__(self, store: Path) -> None:
+        self.store, self.path = store, store / "ingest"
+
+    def begin(self, origin: Origin, ids: Sequence[str]) -> Manifest | None:
+        """Make the folder, or go on with the one there; the manifest the store already has.
+
+        Raises ValueError, having changed nothing, when the store is of another origin, has samples
+        that are not among `ids`, or is no store.
+        """
+        note = self.path / "origin.json"
+        before = read_manifest(self.store / NAME) if (self.store / NAME).is_file() else None
+        if before:
+            self._check_origin(before.origin, origin)
+            gone = sorted(set(before.samples) - set(ids))
+            if gone:
+                raise ValueError(
+                    f"the source must still have sample {gone[0]!r} of {self.store}, got none"
+                )
+        elif note.is_file():
+            self._check_origin(Origin.from_json(read_json(note)), origin)
+        elif self.store.exists() and not _only_folders(self.store, ("ingest", "samples")):
+            raise ValueError(f"{self.store} must be a store or an empty folder, got other files")
+        (self.path / "done").mkdir(parents=True, exist_ok=True)
+        if not note.is_file():
+            write_text(note, json_text(origin.to_json()))
+        return before
+
+    def work_folder(self, shard: tuple[int, int]) -> Path:
+        """A new folder to write in; what a killed run of the same shard left is removed."""
+        prefix = f"work-{shard[0]}-of-{shard[1]}-"
+        for old in self.path.glob(prefix + "*"):
+            shutil.rmtree(old, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=self.path))
+
+    def record(self, sample: str, entry: SampleEntry) -> None:
+        """Note that a sample is written: the next run keeps it."""
+        write_text(self._record(sample), json_text(entry.to_json()))
+
+    def finished(self, ids: Sequence[str], before: Manifest | None) -> dict[str, SampleEntry]:
+        """The samples that the manifest or an earlier run has, and whose files are there."""
+        entries = {}
+        for sample in ids:
+            entry = before.samples.get(sample) if before else None
+            if entry is None and self._record(sample).is_file():
+                entry = SampleEntry.from_json(read_json(self._record(sample)))
+            if entry and _has_size(sample_file(self.store, sample), entry.bytes):
+                entries[sample] = entry
+        return entries
+
+    def write_part(self, shard: tuple[int, int], part: Part) -> None:
+        text = json_text(part.to_json(), spread=("splits", "samples", "quarantined"))
+        write_text(self._shard_file(*shard), text)
+
+    def read_parts(self) -> dict[Path, Part]:
+        """All shards, or ValueError naming those that are missing."""
+        found = sorted(self.path.glob("shard-*-of-*.json"))
+        if not found:
+            raise ValueError(f"{self.store} must hold shards to merge, got none")
+        count = int(found[0].stem.rpartition("-")[2])
+        wanted = [self._shard_file(index, count) for index in range(count)]
+        missing = [path.name for path in wanted if path not in found]
+        besides = [path.name for path in found if path not in wanted]
+        if missing or besides:
+            got = f"no {', '.join(missing)}" if missing else f"also {', '.join(besides)}"
+            raise ValueError(f"{self.store} must hold {count} shards to merge, got {got}")
+        return {path: Part.from_json(read_json(path)) for path in wanted}
+
+    def remove(self) -> None:
+        """Everything is in the manifest."""
+        shutil.rmtree(self.path)
+
+    def give_up(self, work: Path) -> None:
+        """After a failure: keep what is done; a store in which nothing is done goes again."""
+        shutil.rmtree(work, ignore_errors=True)
+        if any((self.path / "done").iterdir()) or any(self.path.glob("shard-*")):
+            return
+        shutil.rmtree(self.path)
+        for folder in (self.store / "samples", self.store):
+            with suppress(OSError):  # not empty, or never made
+                folder.rmdir()
+
+    def _check_origin(self, before: Origin, now: Origin) -> None:
+        had, has = before.to_json(), now.to_json()
+        pairs = {"fields": (had["fields"], has["fields"])}
+        for key in ("source", "options", "seed"):
+            pairs[key] = (had["provenance"][key], has["provenance"][key])
+        for what, (old, new) in pairs.items():
+            if old != new:
+                raise ValueError(
+                    f"{what} must be what {self.store} was begun with, {old}, got {new}"
+                )
+
+    def _record(self, sample: str) -> Path:
+        return self.path / "done" / f"{sample}.json"
+
+    def _shard_file(self, index: int, count: int) -> Path:
+        return self.path / f"shard-{index}-of-{count}.json"
+
+
+def _has_size(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size
+
+
+def _only_folders(path: Path, allowed: tuple[str, ...]) -> bool:
+    """Whether a folder holds nothing but these, as after a kill in the first moments."""
+    return path.is_dir() and all(child.name in allowed for child in path.iterdir())
