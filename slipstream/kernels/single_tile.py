@@ -158,10 +158,10 @@ def backward(
             b_dw += product(b_output, tl.trans(b_output_tokens), VALUES)
         b_wdw = b_w * b_dw
         b_dlogits = b_wdw - b_w * tl.sum(b_wdw, 1)[:, None]
-        # log w is the logit but for a number that a row's gradients, which sum to zero, cancel; it
-        # is taken from w again to keep registers free.
-        b_log_w = tl.log2(tl.maximum(b_w, TINY))
-        b_dtemperature += tl.where(o_n < points, tl.sum(b_dlogits * b_log_w, 1), 0.0)
+        # The logits but for a number that a row's gradients, which sum to zero, cancel: so that
+        # they are 0 for even weights. Taken from the weights again, to keep registers free.
+        b_centred = tl.log2(tl.maximum(b_w, TINY) * G)
+        b_dtemperature += tl.where(o_n < points, tl.sum(b_dlogits * b_centred, 1), 0.0)
         b_dbias += tl.sum(tl.where((o_n < points)[:, None], b_dlogits, 0.0), 0)
         b_dslots += product(tl.trans(b_dlogits), b_query, VALUES)
         b_dquery = product(b_dlogits, b_slots, VALUES) * inverse
