@@ -1,0 +1,135 @@
+"""Potential flow past closed bodies by constant sources on flat triangles (Hess and Smith, 1967).
+
+Every panel j carries a source of constant strength s_j per area. The velocity at a point x is
+U + sum_j s_j I_j(x) / (4 pi) with I_j(x) = integral over panel j of (x - y) / |x - y|^3 dA(y), and
+the strengths are such that nothing flows through the panels.
+
+The integrals are exact at every distance, none is replaced by a point or a quadrature. Along the
+normal, I_j is the solid angle of the panel seen from x. In the plane of the panel the divergence
+theorem leaves the outward in-plane normal of each edge times the integral of 1 / |x - y| along it,
+log((r1 + r2 + e) / (r1 + r2 - e)) with r1, r2 the distances of x from its ends and e its length.
+Neighbours share vertices and edges, so that a panel costs half a square root, one and a half
+logarithms and one arc tangent: about 50 ns for a pair on one CPU core, as much as a quadrature.
+
+Two choices make the method second order in the panel size, where plain collocation is first order
+(measured: sphere, 2880 panels, relative L1 error of the pressure coefficient one panel away from
+the wall 0.4 % instead of 2.2 %). The diagonal of the system conserves flux (`influence_matrix`),
+and the velocity on the wall is the surface gradient of the potential at the centroids
+(`surface.py`), which is smooth there, not the velocity of the panels, which jumps from one to the
+next.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from slipstream.core.checks import check_shape
+from slipstream.core.shapes import Float
+from slipstream.physics.triangles import (
+    TriangleMesh,
+    blocks,
+    heights,
+    solid_angles,
+    vertex_distances,
+)
+
+
+def influence_matrix(mesh: TriangleMesh) -> Float[Tensor, "F F"]:
+    """Normal velocity on panel i that a unit source on panel j gives, at the centroid of i.
+
+    A flat panel gives itself 1/2, a curved one a little more. What is missing follows from the
+    flux: all that a source on a closed surface emits passes through that surface, so column j
+    weighted by the areas must add up to the area of j, and the diagonal is what makes it so.
+    """
+    matrix = flat_influence_matrix(mesh)
+    matrix.diagonal().add_(1 - (mesh.areas @ matrix) / mesh.areas)
+    return matrix
+
+
+def flat_influence_matrix(mesh: TriangleMesh) -> Float[Tensor, "F F"]:
+    """As `influence_matrix`, of flat panels: exactly 1/2 on the diagonal."""
+    outward = edge_normals(mesh)
+    matrix = mesh.vertices.new_empty(len(mesh.faces), len(mesh.faces))
+    for part in blocks(mesh.centroids, mesh):
+        edges, angles = _integrals(mesh, mesh.centroids[part], own=part.start)
+        normal = mesh.normals[part]
+        rows = angles.mul_(normal @ mesh.normals.T)
+        for k in range(3):
+            rows.addcmul_(edges[:, mesh.face_edges[:, k]], normal @ outward[:, k].T)
+        matrix[part] = rows.div_(4 * math.pi)
+    return matrix
+
+
+def solve_sources(mesh: TriangleMesh, freestream: Tensor) -> Float[Tensor, " F"]:
+    """Source strengths that stop the freestream (3) at every panel."""
+    check_shape("freestream", freestream, "3", (3,))
+    return torch.linalg.solve(influence_matrix(mesh), -(mesh.normals @ freestream))
+
+
+def induced_flow(
+    mesh: TriangleMesh, strengths: Tensor, points: Tensor
+) -> tuple[Float[Tensor, "P 3"], Float[Tensor, " P"]]:
+    """Velocity and potential of the sources at points off the edges, where velocity is infinite."""
+    check_shape("points", points, "P 3", (None, 3))
+    return _flow(mesh, strengths, points, at_centroids=False)
+
+
+def centroid_potential(mesh: TriangleMesh, strengths: Tensor) -> Float[Tensor, " F"]:
+    """Potential of the sources at the centroids of their panels."""
+    return _flow(mesh, strengths, mesh.centroids, at_centroids=True)[1]
+
+
+def pressure_coefficient(velocity: Tensor, freestream: Tensor) -> Tensor:
+    """Bernoulli: 1 - |u|^2 / |U|^2."""
+    return 1 - velocity.square().sum(-1) / freestream.square().sum(-1)
+
+
+def edge_normals(mesh: TriangleMesh) -> Float[Tensor, "F 3 3"]:
+    """Unit normals of the edges within the plane of each panel, pointing out of it."""
+    along = mesh.corners.roll(-1, 1) - mesh.corners
+    outward = torch.linalg.cross(along, mesh.normals[:, None].expand_as(along))
+    return outward / along.norm(dim=-1, keepdim=True)
+
+
+def _flow(
+    mesh: TriangleMesh, strengths: Tensor, points: Tensor, *, at_centroids: bool
+) -> tuple[Tensor, Tensor]:
+    """Both from two products: 1 / |x - y| is homogeneous, so that the integral J_j of it over a
+    panel is the sum over the edges of (corner . outward) log - x . I_j + (centroid . normal) angle.
+    """
+    check_shape("strengths", strengths, "F", (len(mesh.faces),))
+    outward = edge_normals(mesh)
+    offset = (mesh.corners * outward).sum(-1, keepdim=True)
+    weighted = (torch.cat((outward, offset), -1) * strengths[:, None, None]).flatten(0, 1)
+    of_edges = weighted.new_zeros(len(mesh.edges), 4)
+    of_edges.index_add_(0, mesh.face_edges.flatten(), weighted)
+    offset = (mesh.centroids * mesh.normals).sum(-1, keepdim=True)
+    of_panels = torch.cat((mesh.normals, offset), -1) * strengths[:, None]
+    flow = points.new_empty(len(points), 4)
+    for part in blocks(points, mesh):
+        own = part.start if at_centroids else None
+        edges, angles = _integrals(mesh, points[part], own=own)
+        flow[part] = edges @ of_edges + angles @ of_panels
+    velocity, offset = flow[:, :3], flow[:, 3]
+    potential = (points * velocity).sum(-1) - offset
+    return velocity / (4 * math.pi), potential / (4 * math.pi)
+
+
+def _integrals(mesh: TriangleMesh, points: Tensor, *, own: int | None) -> tuple[Tensor, Tensor]:
+    """Of every edge the integral of 1 / r along it (P, E), of every panel its solid angle (P, F).
+
+    `own` says that the points are the centroids of the panels own, own + 1, ...; the height above
+    the own panel is then zero, not its rounding error, and the panel is seen from outside.
+    """
+    distance = vertex_distances(mesh, points)
+    height = heights(mesh, points)
+    if own is not None:
+        height.diagonal(own).zero_()
+    start, end = mesh.edges.unbind(1)
+    length = (mesh.vertices[end] - mesh.vertices[start]).norm(dim=-1)
+    total = distance[:, start] + distance[:, end]
+    beyond = (total - length).clamp_(min=torch.finfo(total.dtype).eps * float(length.max()))
+    return ((total + length) / beyond).log_(), solid_angles(mesh, distance, height)

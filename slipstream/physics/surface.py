@@ -1,0 +1,101 @@
+"""Points drawn on smooth bodies, and the surface gradient there of what is known at the centroids.
+
+A drawn point has the position and the normal of the smooth body, not of its panel. The gradient is
+that of a quadratic polynomial fitted to the twelve nearest centroids, in the tangent plane of the
+parameter sphere, so that the fits depend on the mesh frequency alone and are made once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from slipstream.core.shapes import Float
+from slipstream.physics.bodies import Body, icosphere, unit
+from slipstream.physics.triangles import TriangleMesh
+
+_NEIGHBOURS = 12  # a triangle and those that share a corner with it: twice the unknowns
+_POWERS = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class SurfacePoints:
+    face: Tensor
+    """(P): the panel each point was drawn on."""
+    directions: Float[Tensor, "P 3"]
+    """Unit vectors: the points of the parameter sphere."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """How the polynomial round each of the F centroids of an icosphere follows from the values."""
+
+    neighbours: Tensor
+    """(F, 12): which centroids it is fitted to."""
+    centres: Float[Tensor, "F 3"]
+    frames: Float[Tensor, "F 2 3"]
+    """Two unit vectors that span the tangent plane."""
+    solvers: Float[Tensor, "F 6 12"]
+    """Values at the neighbours to coefficients."""
+
+
+def draw_on_surface(mesh: TriangleMesh, frequency: int, numbers: Tensor) -> SurfacePoints:
+    """Points spread evenly over the area, one for each of `numbers` (P, 3), drawn from [0, 1).
+
+    `mesh` joins the meshes of one or more bodies, all of this frequency.
+    """
+    total = mesh.areas.cumsum(0)
+    face = torch.searchsorted(total, numbers[:, 0] * total[-1], right=True)
+    face = face.clamp(max=len(mesh.faces) - 1)
+    root = numbers[:, 1].sqrt()
+    shares = torch.stack((1 - root, root * (1 - numbers[:, 2]), root * numbers[:, 2]), -1)
+    unit_mesh = icosphere(frequency).to(numbers.device)
+    corners = unit_mesh.corners[face % len(unit_mesh.faces)]
+    return SurfacePoints(face, unit((shares[..., None] * corners).sum(1)))
+
+
+def surface_gradient(
+    body: Body, values: Float[Tensor, " F"], at: SurfacePoints, *, frequency: int
+) -> Float[Tensor, "P 3"]:
+    """Gradient along the smooth body of `values` at its centroids, at points of its own."""
+    fits = surface_fits(frequency, values.device)
+    coefficients = (fits.solvers @ values[fits.neighbours][..., None])[at.face, :, 0]
+    frame, centre = fits.frames[at.face], fits.centres[at.face]
+    x, y = (frame @ (at.directions - centre)[..., None])[..., 0].unbind(-1)
+    by_x = (
+        coefficients * torch.stack([i * x ** max(i - 1, 0) * y**j for i, j in _POWERS], -1)
+    ).sum(-1)
+    by_y = (
+        coefficients * torch.stack([j * x**i * y ** max(j - 1, 0) for i, j in _POWERS], -1)
+    ).sum(-1)
+    # On the sphere s = z centre + x frame_0 + y frame_1 with z = sqrt(1 - x^2 - y^2).
+    z = (at.directions * centre).sum(-1)
+    along_x = body.tangents(at.directions, frame[:, 0] - (x / z)[:, None] * centre)
+    along_y = body.tangents(at.directions, frame[:, 1] - (y / z)[:, None] * centre)
+    normal = torch.linalg.cross(along_x, along_y)
+    rise = by_x[:, None] * torch.linalg.cross(along_y, normal)
+    rise = rise + by_y[:, None] * torch.linalg.cross(normal, along_x)
+    return rise / normal.square().sum(-1, keepdim=True)
+
+
+@cache
+def surface_fits(frequency: int, device: torch.device) -> Fits:
+    """Least squares, nearer centroids weighing more."""
+    sphere = icosphere(frequency)
+    centres = unit(sphere.centroids)
+    number = min(_NEIGHBOURS, len(centres))
+    neighbours = torch.cdist(centres, centres).topk(number, largest=False).indices
+    least = torch.eye(3, dtype=centres.dtype)[centres.abs().argmin(1)]
+    first = unit(torch.linalg.cross(centres, least))
+    frames = torch.stack((first, torch.linalg.cross(centres, first)), 1)
+    offsets = (centres[neighbours] - centres[:, None]) @ frames.mT
+    squared = offsets.square().sum(-1)
+    weights = (-1.5 * squared / squared.amax(1, keepdim=True)).exp()
+    x, y = offsets.unbind(-1)
+    terms = torch.stack([x**i * y**j for i, j in _POWERS], -1)
+    scale = terms.abs().amax(1, keepdim=True)  # or the small squares would look dependent
+    solvers = torch.linalg.pinv(terms / scale * weights[..., None]) * weights[:, None] / scale.mT
+    return Fits(*(part.to(device) for part in (neighbours, centres, frames, solvers)))
