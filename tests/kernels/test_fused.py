@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
 
 from slipstream import (
@@ -229,6 +230,15 @@ def test_couple_is_slice_and_deslice() -> None:
         expected = deslice_tokens(m, 2 * tokens)
         found = couple(m, tensors["values"], lambda tokens: 2 * tokens, epsilon=0.1)
         assert torch.equal(found, expected)
+
+
+def test_tensors_without_data_go_through_the_operators() -> None:
+    with FakeTensorMode():
+        query, values = (torch.empty(1, 9, 2, 32, requires_grad=True) for _ in range(2))
+        m = Membership(query, torch.empty(16, 32), torch.empty(16), torch.empty(2))
+        out = couple(m, values, lambda tokens: tokens, impl="fused")
+        gradients = torch.autograd.grad(out.sum(), (query, values))
+    assert out.shape == values.shape and [g.shape for g in gradients] == [out.shape] * 2
 
 
 COUPLED = [name for name, variant in VARIANTS.items() if variant.stream != "pointwise"]

@@ -109,3 +109,12 @@ def test_too_wide_or_double_is_plain() -> None:
         stream = stream.to(DEVICE)
         _, normed = add_norm(stream, None, layer, impl="fused")
         assert torch.equal(normed, layer(stream))
+
+
+def test_the_norm_is_of_the_sum_as_it_is_stored() -> None:
+    draw = torch.Generator().manual_seed(0)
+    stream, update = (torch.randn(1, 40, 16, generator=draw).half().to(DEVICE) for _ in range(2))
+    layer = nn.LayerNorm(16, device=DEVICE)
+    summed, normed = add_norm(stream, update, layer, impl="fused")
+    again = add_norm(summed, None, layer, impl="fused")[1]
+    assert summed.dtype == normed.dtype == torch.float16 and torch.equal(normed, again)
