@@ -13,6 +13,7 @@ import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from slipstream import (
@@ -239,6 +240,22 @@ def test_tensors_without_data_go_through_the_operators() -> None:
         out = couple(m, values, lambda tokens: tokens, impl="fused")
         gradients = torch.autograd.grad(out.sum(), (query, values))
     assert out.shape == values.shape and [g.shape for g in gradients] == [out.shape] * 2
+
+
+def test_modes_see_the_operators() -> None:
+    """Counters of operations, profilers and the like watch what goes through the dispatcher."""
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    tensors = {name: t.float().to(DEVICE) for name, t in SINGLE.tensors().items()}
+    slots = (tensors["slot_weight"], tensors["slot_bias"], tensors["temperature"])
+    with Watch():
+        slice_points(Membership(tensors["query"], *slots), tensors["values"], impl="fused")
+    assert "slipstream.slice.default" in seen
 
 
 COUPLED = [name for name, variant in VARIANTS.items() if variant.stream != "pointwise"]
