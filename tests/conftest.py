@@ -13,6 +13,7 @@ SHAPES_CHECKED = all(importlib.util.find_spec(name) for name in ("jaxtyping", "b
 # Custom operators and device code are left out: their signatures are read by torch and Triton.
 CHECKED = [
     "slipstream.core",
+    "slipstream.data",
     "slipstream.demo",
     "slipstream.kernels.api",
     "slipstream.kernels.membership",

@@ -6,18 +6,20 @@ and at which rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slipstream.core.checks import check_whole
 from slipstream.data.fields import Field, Schema
 
-Rows = np.ndarray[Any, np.dtype[np.float32]]
+Rows = NDArray[np.float32]
 """Rows of a sample, (N, width) float32."""
-Parameter = float | Sequence[float]
+Parameters = Mapping[str, Any]
+"""Numbers that belong to a sample as a whole: one, or a sequence of them, by name."""
 
 _BLOCK_ROWS = 1 << 17
 
@@ -32,7 +34,7 @@ class Cloud:
 
     schema: Schema
     arrays: Mapping[str, Any]
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", checked_parameters(self.parameters))
@@ -75,7 +77,7 @@ class Cloud:
             raise ValueError(f"a cloud must have at least one point, got an empty {name!r}")
         return rows
 
-    def _column(self, field: Field, rows: int) -> np.ndarray[Any, Any]:
+    def _column(self, field: Field, rows: int) -> NDArray[Any]:
         if field.name not in self.arrays and field.name in self.parameters:
             value = np.atleast_1d(np.asarray(self.parameters[field.name], np.float64))
             if value.shape != (field.components,):
@@ -116,7 +118,7 @@ class RowBlocks:
 
     rows: int
     stream: Iterable[Any]
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_whole("rows of a sample", self.rows, 1)
@@ -148,7 +150,7 @@ def checked_blocks(schema: Schema, rows: int, blocks: Iterable[Any]) -> Iterator
         raise ValueError(f"the blocks must hold {rows} rows in all, got {seen}")
 
 
-def check_finite_rows(name: str, block: np.ndarray[Any, Any], first: int) -> None:
+def check_finite_rows(name: str, block: NDArray[Any], first: int) -> None:
     """Raise for NaN and infinities in a field, naming rows; `first` is that of the block."""
     good = np.isfinite(block).all(-1)
     if good.all():
@@ -164,7 +166,7 @@ def check_finite_rows(name: str, block: np.ndarray[Any, Any], first: int) -> Non
     )
 
 
-def checked_parameters(parameters: Mapping[str, Parameter]) -> dict[str, float | list[float]]:
+def checked_parameters(parameters: Parameters) -> dict[str, float | list[float]]:
     """Plain numbers, or lists of them, that are finite."""
     checked: dict[str, float | list[float]] = {}
     for name, value in parameters.items():
@@ -204,7 +206,7 @@ def rechunked(blocks: Iterable[Rows], size: int) -> Iterator[Rows]:
         yield buffer[:filled]
 
 
-def _as_float32(array: np.ndarray[Any, Any]) -> Rows:
+def _as_float32(array: NDArray[Any]) -> Rows:
     with np.errstate(over="ignore"):  # becomes infinite, which is then refused with its row
         return np.ascontiguousarray(array, np.float32)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slipstream.core.runtime import derive_seed
 from slipstream.data.cloud import Rows, rechunked
@@ -23,7 +24,7 @@ BUCKET_BYTES = 32 << 20
 
 _KEY_BYTES = 8
 _COUNTED_AT_ONCE = 1 << 20
-Keys = np.ndarray[Any, np.dtype[np.uint64]]
+Keys = NDArray[np.uint64]
 
 
 def row_keys(seed: int, sample: str) -> np.random.Philox:
@@ -68,7 +69,7 @@ def _bucket_bits(size: int, bucket_bytes: int) -> int:
     return min(16, max(0, -(-size // bucket_bytes) - 1).bit_length())
 
 
-def _bucket_sizes(stream: np.random.Philox, rows: int, bits: int) -> np.ndarray[Any, Any]:
+def _bucket_sizes(stream: np.random.Philox, rows: int, bits: int) -> NDArray[Any]:
     sizes = np.zeros(1 << bits, np.int64)
     for first in range(0, rows, _COUNTED_AT_ONCE):
         keys = stream.random_raw(min(_COUNTED_AT_ONCE, rows - first))
@@ -76,7 +77,7 @@ def _bucket_sizes(stream: np.random.Philox, rows: int, bits: int) -> np.ndarray[
     return sizes
 
 
-def _buckets(keys: Keys, bits: int) -> np.ndarray[Any, np.dtype[np.uint16]]:
+def _buckets(keys: Keys, bits: int) -> NDArray[np.uint16]:
     # A shift by 64 is undefined, so the single bucket goes by two shifts.
     return (keys >> np.uint64(1) >> np.uint64(63 - bits)).astype(np.uint16)
 
@@ -86,7 +87,7 @@ def _scatter(
     spill: BinaryIO,
     chunks: Iterable[Rows],
     start: int,
-    plan: tuple[np.random.Philox, int, np.ndarray[Any, Any]],
+    plan: tuple[np.random.Philox, int, NDArray[Any]],
 ) -> None:
     """First pass: every row and its key behind what its bucket already holds."""
     stream, bits, starts = plan
@@ -106,18 +107,18 @@ def _scatter(
         ends += sizes
 
 
-def _sorted_order(keys: Keys) -> np.ndarray[Any, np.dtype[np.intp]]:
+def _sorted_order(keys: Keys) -> NDArray[np.intp]:
     return np.argsort(keys, kind="stable")
 
 
-def _write_at(file: BinaryIO, offset: int, array: np.ndarray[Any, Any]) -> None:
+def _write_at(file: BinaryIO, offset: int, array: NDArray[Any]) -> None:
     file.seek(offset)
     file.write(array.data)
 
 
 def _read_at(
     file: BinaryIO, offset: int, shape: tuple[int, ...], dtype: type[np.generic]
-) -> np.ndarray[Any, Any]:
+) -> NDArray[Any]:
     array = np.empty(shape, dtype)
     file.seek(offset)
     if file.readinto(array.data) != array.nbytes:  # type: ignore[attr-defined]

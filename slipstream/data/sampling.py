@@ -7,9 +7,10 @@ overlap share neighbours. An exact draw is independent of every other, and reads
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slipstream.core.checks import check_whole
 from slipstream.core.runtime import derive_seed
@@ -39,9 +40,7 @@ def draw_window(seed: int, epoch: int, sample: str, *, rows: int, points: int) -
     return [(first, end)] if end <= rows else [(first, rows), (0, end - rows)]
 
 
-def draw_exact(
-    seed: int, epoch: int, sample: str, *, rows: int, points: int
-) -> np.ndarray[Any, np.dtype[np.int64]]:
+def draw_exact(seed: int, epoch: int, sample: str, *, rows: int, points: int) -> NDArray[np.int64]:
     """`points` different rows, every subset equally likely, in ascending order."""
     stream = np.random.Philox(key=derive_seed(seed, "exact", epoch, sample))
     if points <= rows // 2:
@@ -51,9 +50,7 @@ def draw_exact(
     return np.flatnonzero(kept)
 
 
-def _distinct(
-    stream: np.random.Philox, rows: int, count: int
-) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _distinct(stream: np.random.Philox, rows: int, count: int) -> NDArray[np.int64]:
     """The first `count` different values of a stream of uniform row numbers; at most rows / 2.
 
     The first so many different ones, not just any: whatever is cut off must not depend on values.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slipstream.core.runtime import derive_seed
 from slipstream.data.cloud import Cloud, RowBlocks
@@ -22,7 +23,7 @@ SCHEMA = Schema(
 )
 
 
-def make_rows(sample: str, rows: int) -> np.ndarray[Any, Any]:
+def make_rows(sample: str, rows: int) -> NDArray[Any]:
     """Random rows whose first column is the row's own number."""
     draw = np.random.default_rng(derive_seed(0, sample))
     values = draw.normal(3, 2, (rows, SCHEMA.width)).astype(np.float32)
@@ -36,7 +37,7 @@ def make_cloud(sample: str, rows: int) -> Cloud:
     return Cloud(SCHEMA, arrays, {"angle": 4.0})
 
 
-def blocks_of(values: np.ndarray[Any, Any], size: int) -> Iterator[np.ndarray[Any, Any]]:
+def blocks_of(values: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:
     for first in range(0, len(values), size):
         yield values[first : first + size]
 
@@ -94,7 +95,7 @@ class Made:
         arrays = {f.name: values[:, SCHEMA.columns(f.name)] for f in SCHEMA.fields}
         return Cloud(SCHEMA, arrays, {"angle": 1})
 
-    def _blocks(self, values: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    def _blocks(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         for block in blocks_of(values, 1 + len(values) // 3):
             if self.pause:
                 time.sleep(self.pause)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from slipstream.data.cloud import Cloud, RowBlocks, checked_blocks, rechunked
 from slipstream.data.fields import Field, Schema
-from tests.data.samples import SCHEMA, blocks_of, make_cloud, make_rows
+
+from .samples import SCHEMA, blocks_of, make_cloud, make_rows
 
 
 def test_columns_follow_from_the_fields() -> None:
@@ -74,7 +76,7 @@ def _with(**changed: Any) -> dict[str, Any]:
     return {name: value for name, value in arrays.items() if value is not None}
 
 
-def _spoilt() -> np.ndarray[Any, Any]:
+def _spoilt() -> NDArray[Any]:
     shear = np.ones((10, 3))
     shear[2, 1], shear[4, 0], shear[9] = np.nan, np.inf, 1e39  # the last fits float64 only
     return shear

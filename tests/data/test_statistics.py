@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from slipstream.data.statistics import Statistics, merge_statistics, statistics_of
-from tests.data.samples import blocks_of
+
+from .samples import blocks_of
 
 
-def _rows(rows: int, seed: int = 0) -> np.ndarray[Any, Any]:
+def _rows(rows: int, seed: int = 0) -> NDArray[Any]:
     """A large offset with a small spread, where careless sums lose every digit."""
     draw = np.random.default_rng(seed)
     return draw.normal([101325, 0, -1e-3], [0.5, 10, 1e-6], (rows, 3)).astype(np.float32)

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slipstream.data import unfinished
+from slipstream.data.check import check_store
+from slipstream.data.ingest import Progress, ingest, merge
+from slipstream.data.splits import draw_splits
+from slipstream.data.statistics import statistics_of
+from slipstream.data.store import open_store
+
+from .samples import Made, contents, make_rows
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The store of an uninterrupted run with one bad sample."""
+    store = tmp_path_factory.mktemp("whole") / "store"
+    report = ingest(Made(8, bad={"s03": "nan"}), store)
+    assert len(report.written) == 7 and check_store(store) == []
+    return contents(store)
+
+
+def test_what_comes_out_is_what_went_in(tmp_path: Path) -> None:
+    source = Made(given={"train": ["s01", "s04", "s00"], "val": ["s02"], "test": ["s03", "s05"]})
+    events: list[Progress] = []
+    report = ingest(source, tmp_path / "store", progress=events.append)
+    assert report.written == tuple(source.ids()) and not report.kept and not report.quarantined
+    assert [event.done for event in events] == [1, 2, 3, 4, 5, 6]
+    store = open_store(tmp_path / "store")
+    assert store.splits == {name: tuple(ids) for name, ids in (source.given or {}).items()}
+    for sample in source.ids():
+        rows = np.array(store.array(sample))
+        assert np.array_equal(rows[np.argsort(rows[:, 0])], make_rows(sample, store.rows(sample)))
+    train = [np.array(store.array(sample)) for sample in store.ids("train")]
+    exact = np.concatenate(train).astype(np.float64)
+    np.testing.assert_allclose(store.statistics.mean, exact.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(store.statistics.std, exact.std(0), rtol=1e-12)
+    assert not store.statistics.differing(statistics_of(train))
+    assert set(contents(tmp_path / "store")) == {"manifest.json"} | {
+        f"samples/{sample}.npy" for sample in source.ids()
+    }
+
+
+def test_workers_change_nothing(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    report = ingest(Made(8, bad={"s03": "nan"}), tmp_path / "store", workers=2)
+    assert list(report.quarantined) == ["s03"] and len(report.written) == 7
+    assert contents(tmp_path / "store") == whole
+
+
+def test_bad_samples_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    for sample in ("s00", "s01", "s02", "s03", "s05"):
+        (tmp_path / f"{sample}.raw").write_bytes(b"abc")
+    bad = {"s01": "nan", "s02": "raises", "s03": "short"}
+    events: list[Progress] = []
+    source = Made(bad=bad, folder=tmp_path, given={"train": ["s00", "s01", "s05"],
+                                                  "test": ["s02", "s03", "s04"]})  # fmt: skip
+    report = ingest(source, tmp_path / "store", progress=events.append)
+    reasons = {
+        "s01": "field 'pressure' must be finite in float32, got 2 NaN and 0 infinite values at"
+        " rows 3, 7",
+        "s02": "KeyError: 'pMeanTrim'",
+        "s03": "the blocks must hold 504 rows in all, got 503",
+        "s04": "source file raw/s04.raw must exist, got none",
+    }
+    assert report.quarantined == reasons
+    assert {event.sample: event.reason for event in events if event.reason} == reasons
+    store = open_store(tmp_path / "store")
+    assert store.manifest.quarantined == reasons and check_store(tmp_path / "store") == []
+    assert store.splits == {"train": ("s00", "s05"), "test": ()}
+    files = store.manifest.samples["s00"].files
+    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert files == {"raw/s00.raw": {"bytes": 3, "sha256": digest}}
+    (tmp_path / "s04.raw").touch()
+    again = ingest(source, tmp_path / "store", hash_files=False)
+    assert again.written == ("s04",) and again.kept == ("s00", "s05")
+    assert open_store(tmp_path / "store").ids("test") == ("s04",)
+
+
+def test_a_source_that_has_grown(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    ingest(Made(3, given={"train": ["s00", "s01", "s02"]}), store)
+    grown = Made(4, given={"train": ["s00", "s01", "s02"], "test": ["s03"]})
+    report = ingest(grown, store)
+    assert report.written == ("s03",) and check_store(store) == []
+    fresh = tmp_path / "fresh"
+    ingest(grown, fresh)
+    assert contents(store) == contents(fresh)
+
+
+def test_shards_merge_into_the_same_store(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    source, store = Made(8, bad={"s03": "nan"}), tmp_path / "store"
+    with pytest.raises(ValueError, match="must hold shards to merge, got none"):
+        merge(store)
+    for index in (2, 0):
+        ingest(source, store, shard=(index, 3))
+    with pytest.raises(ValueError, match="must hold 3 shards to merge, got no shard-1-of-3.json"):
+        merge(store)
+    with pytest.raises(ValueError, match="must be a store with .* ingest is unfinished, run it"):
+        open_store(store)
+    ingest(source, store, shard=(1, 3))
+    merge(store)
+    assert contents(store) == whole
+    merge(store)
+    assert contents(store) == whole
+
+
+def test_shards_that_do_not_belong_together(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    ingest(Made(4), store, shard=(0, 2))
+    ingest(Made(4, given={"train": ["s00", "s01", "s02", "s03"]}), store, shard=(1, 2))
+    with pytest.raises(
+        ValueError, match="shard-1-of-2.json must have the fields, options, seed and"
+    ):
+        merge(store)
+    ingest(Made(4), store, shard=(0, 3))
+    with pytest.raises(ValueError, match="must hold 2 shards to merge, got also shard-0-of-3.json"):
+        merge(store)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seed": 1}, "seed must be what .* was begun with, 0, got 1"),
+        ({"source": Made(rows=400)}, "options must be what .* got {'rows': 400}"),
+        ({"source": Made(5)}, "the source must still have sample 's05' of"),
+        ({"source": Made(0)}, "a source must have at least one sample, got none"),
+        ({"source": Made(extra={"f": np.nan})}, "options must be JSON, got"),
+        (
+            {"source": Made(given={"train": ["s00"]})},
+            "hold every .* got none of 5: s01, s02, s03, s",
+        ),
+        (
+            {"source": Made(1, given={"a": ["s00", "s07"]})},
+            "samples of the source only, got also 1: s07",
+        ),
+        (
+            {"source": Made(1, given={"a": ["s00"], "b": ["s00"]})},
+            "splits must not overlap, got s00 in a and b",
+        ),
+        ({"fractions": {"train": 0.5}}, "split fractions must be positive and sum to 1, got"),
+        ({"shard": (2, 2)}, "shard index must be below 2, got 2"),
+        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_what_is_refused_changes_nothing(
+    tmp_path: Path, arguments: dict[str, Any], message: str
+) -> None:
+    store = tmp_path / "store"
+    ingest(Made(), store)
+    before = contents(store)
+    with pytest.raises(ValueError, match=message):
+        ingest(arguments.pop("source", Made()), store, **arguments)
+    assert contents(store) == before
+    assert ingest(Made(), store).kept == tuple(Made().ids())
+    assert contents(store) == before
+
+
+def test_folders_that_are_no_store(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(ValueError, match="must be a store or an empty folder, got other files"):
+        ingest(Made(), tmp_path)
+    assert list(contents(tmp_path)) == ["thesis.tex"]
+
+
+def test_no_good_sample_is_no_store(tmp_path: Path) -> None:
+    bad = {f"s{i:02d}": "raises" for i in range(6)}
+    with pytest.raises(ValueError, match="a store must have at least one good sample, got 6 bad one"
+                       "s, the first s00: KeyError: 'pMeanTrim'"):  # fmt: skip
+        ingest(Made(bad=bad), tmp_path / "store")
+    with pytest.raises(ValueError, match="the split 'train' must have at least one good sample"):
+        given = {"train": ["s00"], "test": ["s01"]}
+        ingest(Made(2, bad={"s00": "nan"}, given=given), tmp_path / "other")
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_store_without_training_samples_has_no_statistics(tmp_path: Path) -> None:
+    ingest(Made(2, given={"test": ["s00", "s01"]}), tmp_path / "store")
+    assert check_store(tmp_path / "store") == []
+    with pytest.raises(ValueError, match="must have a split 'train' to have statistics, got none"):
+        _ = open_store(tmp_path / "store").statistics
+
+
+def test_a_worker_that_dies_stops_the_ingest(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    given = {"train": ["s00", "s01", "s02", "s03"]}
+    with pytest.raises(OSError, match="a worker process died, perhaps for want of memory"):
+        ingest(Made(4, bad={"s03": "dies"}, given=given), store, workers=2)
+    ingest(Made(4, given=given), store)
+    assert check_store(store) == []
+
+
+def test_a_full_disk_stops_the_ingest_and_space_lets_it_go_on(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    """Files above 22,160 bytes are refused by the system: samples from s02 on are larger."""
+    code = """
+import resource, sys
+from pathlib import Path
+from slipstream.data.ingest import ingest
+from tests.data.samples import Made
+resource.setrlimit(resource.RLIMIT_FSIZE, (22_180, 22_180))
+try:
+    ingest(Made(8, bad={"s03": "nan"}), Path(sys.argv[1]))
+except OSError as error:
+    print(error)
+"""
+    store = tmp_path / "store"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(store)], capture_output=True, text=True, check=True,
+        cwd=ROOT,
+    )  # fmt: skip
+    assert "File too large" in done.stdout
+    assert sorted(path.name for path in (store / "samples").iterdir()) == ["s00.npy", "s01.npy"]
+    assert not list((store / "ingest").glob("work-*"))
+    report = ingest(Made(8, bad={"s03": "nan"}), store)
+    assert report.kept == ("s00", "s01") and contents(store) == whole
+
+
+def test_a_failed_record_leaves_no_sample_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(unfinished.Unfinished, "record", fail)
+    with pytest.raises(OSError, match="No space left"):
+        ingest(Made(), tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from slipstream.data.ingest import ingest
+from tests.data.samples import Made
+ingest(Made(8, bad={"s03": "nan"}, pause=0.02), Path(sys.argv[1]), workers=int(sys.argv[2]))
+"""
+
+
+def _kill_after(store: Path, workers: int, seconds: float) -> None:
+    """Run an ingest in its own process and kill that one, `seconds` after its first file."""
+    run = subprocess.Popen([sys.executable, "-c", _KILLED, str(store), str(workers)], cwd=ROOT)
+    while not store.exists() and run.poll() is None:
+        time.sleep(0.001)
+    time.sleep(seconds)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+
+
+def test_killed_and_run_again_at_many_moments(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """Real processes, real SIGKILL, one after the other into one store; the last one is let be."""
+    draw = random.Random(0)
+    for attempt in range(2):
+        store = tmp_path / f"store-{attempt}"
+        for _ in range(3):
+            _kill_after(store, 1, draw.uniform(0, 0.25))
+            if (store / "manifest.json").exists():
+                break
+        ingest(Made(8, bad={"s03": "nan"}), store)
+        assert contents(store) == whole
+        assert check_store(store) == []
+
+
+def test_killed_with_workers(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """The workers go down with their parent, and the next run goes on."""
+    store = tmp_path / "store"
+    run = subprocess.Popen([sys.executable, "-c", _KILLED, str(store), "2"], cwd=ROOT)
+    while not list(store.glob("samples/*.npy")):
+        assert run.poll() is None
+        time.sleep(0.001)
+    workers = _children(run.pid)
+    assert len(workers) >= 2
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    end = time.monotonic() + 5
+    while any(_runs(pid) for pid in workers):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    report = ingest(Made(8, bad={"s03": "nan"}), store)
+    assert report.kept
+    assert contents(store) == whole
+
+
+class _Killed(BaseException):
+    """As a kill does, it lets no handler tidy up: see below."""
+
+
+def test_stopped_before_every_change_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
+) -> None:
+    """Dies before the 1st, 2nd, 3rd, ... rename or removal, until a run is through."""
+    from slipstream.data import files
+
+    real_replace, real_remove = os.replace, unfinished.shutil.rmtree
+    left = 0
+
+    def counted(real: Any) -> Any:
+        def change(*args: Any, **named: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise _Killed
+            return real(*args, **named)
+
+        return change
+
+    monkeypatch.setattr(files.os, "replace", counted(real_replace))
+    monkeypatch.setattr(unfinished.shutil, "rmtree", counted(real_remove))
+    monkeypatch.setattr(unfinished.Unfinished, "give_up", lambda self, work: None)
+    stops = 0
+    while True:
+        store, left = tmp_path / str(stops), stops
+        try:
+            ingest(Made(8, bad={"s03": "nan"}), store)
+            break
+        except _Killed:
+            stops += 1
+        left = 10**6
+        ingest(Made(8, bad={"s03": "nan"}), store)
+        assert contents(store) == whole, f"stopped before change {stops}"
+    assert stops == 17  # origin, two for each good sample, the manifest, its folder
+
+
+def _children(pid: int) -> list[int]:
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _runs(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_drawn_splits() -> None:
+    ids = [f"run_{i}" for i in range(500)]
+    splits = draw_splits(ids, {"train": 0.8, "val": 0.1, "test": 0.1}, seed=1)
+    assert [len(part) for part in splits.values()] == [400, 50, 50]
+    assert sorted(sample for part in splits.values() for sample in part) == sorted(ids)
+    assert splits == draw_splits(ids[::-1], {"train": 0.8, "val": 0.1, "test": 0.1}, seed=1)
+    assert splits != draw_splits(ids, {"train": 0.8, "val": 0.1, "test": 0.1}, seed=2)
+
+
+def test_the_manifest_is_readable_json(whole: dict[str, bytes]) -> None:
+    manifest = json.loads(whole["manifest.json"])
+    assert manifest["schema"] == 1
+    assert manifest["provenance"] == {"source": "made", "options": {"rows": 500}, "seed": 0}
+    assert manifest["fields"]["targets"][0] == {
+        "name": "pressure", "unit": "Pa", "group": "pressure", "components": 1
+    }  # fmt: skip
+    assert list(manifest["quarantined"]) == ["s03"]
+    assert len(whole["manifest.json"].splitlines()) < 40
