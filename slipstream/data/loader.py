@@ -78,10 +78,10 @@ class Loader:
             raise ValueError(f"split {dataset.split!r} must have at least one sample, got none")
         if self.share.batch_size > 1:
             dataset.check_equal_counts(range(len(dataset)))
-        self.epoch, self.position = 0, 0
+        self._remaining = _Remaining(self.share, len(dataset), dataset.seed)
         self._loader = DataLoader(
             dataset,
-            batch_sampler=cast(Sampler[list[int]], _Remaining(self)),
+            batch_sampler=cast(Sampler[list[int]], self._remaining),
             collate_fn=_as_is,  # the dataset makes whole batches
             num_workers=workers,
             pin_memory=torch.cuda.is_available(),
@@ -91,20 +91,22 @@ class Loader:
 
     def __len__(self) -> int:
         """Batches of a whole epoch."""
-        return len(self._batches())
+        return len(self._remaining.batches())
 
     def __iter__(self) -> Iterator[Batch]:
+        place = self._remaining
         for batch in self._loader:
-            self.position += 1
+            place.position += 1
             yield batch
-        self.epoch, self.position = self.epoch + 1, 0
+        place.epoch, place.position = place.epoch + 1, 0
 
     def state_dict(self) -> dict[str, Any]:
-        place = {"epoch": self.epoch, "position": self.position}
+        place = self._remaining
         return {
-            **place,
-            "seed": self.dataset.seed,
-            "samples": len(self.dataset),
+            "epoch": place.epoch,
+            "position": place.position,
+            "seed": place.seed,
+            "samples": place.samples,
             **asdict(self.share),
         }
 
@@ -113,24 +115,28 @@ class Loader:
         for name, has in self.state_dict().items():
             if name not in ("epoch", "position", "rank") and state[name] != has:
                 raise ValueError(f"{name} of the saved state must be {has}, got {state[name]}")
-        self.epoch, self.position = state["epoch"], state["position"]
-
-    def _batches(self) -> list[list[int]]:
-        return self.share.batches(len(self.dataset), self.dataset.seed, self.epoch)
+        self._remaining.epoch, self._remaining.position = state["epoch"], state["position"]
 
 
 class _Remaining(Sampler[list[Item]]):
-    """The items of the batches that are left of the loader's epoch."""
+    """The items of the batches that are left of an epoch.
 
-    def __init__(self, loader: Loader) -> None:
-        self.loader = loader
+    It knows nothing of the loader: in a circle of references, workers would be left waiting.
+    """
+
+    def __init__(self, share: Share, samples: int, seed: int) -> None:
+        self.share, self.samples, self.seed = share, samples, seed
+        self.epoch, self.position = 0, 0
+
+    def batches(self) -> list[list[int]]:
+        return self.share.batches(self.samples, self.seed, self.epoch)
 
     def __len__(self) -> int:
-        return len(self.loader._batches()) - self.loader.position
+        return len(self.batches()) - self.position
 
     def __iter__(self) -> Iterator[list[Item]]:
-        epoch = self.loader.epoch
-        for batch in self.loader._batches()[self.loader.position :]:
+        epoch = self.epoch
+        for batch in self.batches()[self.position :]:
             yield [(epoch, index) for index in batch]
 
 
