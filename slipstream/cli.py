@@ -21,6 +21,7 @@ from slipstream.bench.cli import app as bench
 from slipstream.bench.parity import quick_check
 from slipstream.core import runtime
 from slipstream.core.version import VERSION
+from slipstream.data_commands import app as data
 from slipstream.kernels.api import describe
 from slipstream.kernels.plan import make_plan
 from slipstream.models.transolver import Transolver
@@ -35,6 +36,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(bench)
+app.add_typer(data)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

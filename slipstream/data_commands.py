@@ -1,0 +1,126 @@
+"""`slipstream data`: make, check and merge point stores. Bad input raises ValueError."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from slipstream.builtin import PROBLEMS, BuiltinSource
+from slipstream.core import runtime
+from slipstream.core.checks import check_choice
+from slipstream.data.check import check_store
+from slipstream.data.ingest import Progress as Event
+from slipstream.data.ingest import Report, ingest, merge
+from slipstream.data.store import open_store
+
+app = typer.Typer(
+    name="data",
+    help="Point stores: make built-in data, verify, merge shards.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Workers = Annotated[int, typer.Option(help="Processes, a sample at a time each.")]
+StorePath = Annotated[Path, typer.Argument(help="Folder of the store.")]
+
+
+@app.command()
+def make(
+    problem: Annotated[str, typer.Argument(help=f"One of {', '.join(PROBLEMS)}.")],
+    out: Annotated[Path, typer.Option(help="Folder of the store; what it has is kept.")],
+    samples: Annotated[int, typer.Option(help="How many samples.")] = 64,
+    points: Annotated[int, typer.Option(help="Points of each sample.")] = 4096,
+    seed: Annotated[int, typer.Option(help="Of samples, splits and the order of rows.")] = 0,
+    workers: Workers = 1,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
+    shard: Annotated[
+        str, typer.Option(help="i/n: every n-th sample from i, for many machines; then merge.")
+    ] = "0/1",
+    as_json: Json = False,
+) -> None:
+    """Make a store of a built-in problem; the same command goes on where it was interrupted.
+
+    Example: slipstream data make potential-flow-surface --samples 64 --out stores/flow
+    """
+    check_choice("problem", problem, PROBLEMS)
+    where = str(runtime.pick_device(device))
+    source = BuiltinSource(problem=problem, samples=samples, points=points, seed=seed, device=where)
+    part = _parse_shard(shard)
+    with _progress_bar(f"make {problem}") as show:
+        report = ingest(source, out, seed=seed, workers=workers, shard=part, progress=show)
+    _say(report, out, part, as_json)
+
+
+@app.command()
+def check(store: StorePath, workers: Workers = 1, as_json: Json = False) -> None:
+    """Verify a store: every byte, number, split and statistic. Exit code 1 where one is wrong.
+
+    Example: slipstream data check stores/flow
+    """
+    with _bar(f"check {store}") as advance:
+        findings = check_store(store, workers=workers, progress=advance)
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    elif findings:
+        print("\n".join(str(finding) for finding in findings))
+    else:
+        found = open_store(store)
+        sizes = ", ".join(f"{len(ids)} {split}" for split, ids in found.splits.items())
+        print(f"{store} is good: {len(found.manifest.samples)} samples ({sizes}).")
+    if findings:
+        raise typer.Exit(1)
+
+
+@app.command(name="merge")
+def merge_shards(store: StorePath) -> None:
+    """Make the manifest of a store whose shards are all done.
+
+    Example: slipstream data merge stores/flow
+    """
+    manifest = merge(store)
+    print(f"{store}: {len(manifest.samples)} samples, {len(manifest.quarantined)} quarantined.")
+
+
+def _parse_shard(text: str) -> tuple[int, int]:
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal()):
+        raise ValueError(f"shard must be i/n with whole numbers, as 0/4, got {text!r}")
+    return int(index), int(count)
+
+
+def _say(report: Report, out: Path, shard: tuple[int, int], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(asdict(report), indent=2))
+        return
+    bad = f", {len(report.quarantined)} quarantined" if report.quarantined else ""
+    then = f"; merge when all {shard[1]} shards are done" if shard[1] > 1 else ""
+    print(f"{out}: {len(report.written)} written, {len(report.kept)} kept{bad}{then}.")
+    for sample, reason in report.quarantined.items():
+        print(f"  {sample}: {reason}")
+
+
+@contextmanager
+def _progress_bar(title: str) -> Iterator[Callable[[Event], None]]:
+    with _bar(title) as advance:
+        yield lambda event: advance(event.done, event.total)
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,0 +1,116 @@
+"""`slipstream data` as a user meets it: real processes, real kills, exit codes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from slipstream.builtin import PROBLEMS, BuiltinSource
+from slipstream.data.store import open_store
+
+
+def slipstream(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "slipstream", "data", *map(str, arguments)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def contents(store: Path) -> dict[str, bytes]:
+    files = (path for path in store.rglob("*") if path.is_file())
+    return {str(path.relative_to(store)): path.read_bytes() for path in files}
+
+
+def test_make_and_check(tmp_path: Path) -> None:
+    store = tmp_path / "s"
+    options = ("--samples", 12, "--points", 50, "--out", store)
+    made = slipstream("make", "poisson", *options)
+    assert made.returncode == 0 and "12 written, 0 kept" in made.stdout, made.stderr
+    again = slipstream("make", "poisson", *options, "--json")
+    assert json.loads(again.stdout)["kept"] == [f"{k:06d}" for k in range(12)]
+    checked = slipstream("check", store)
+    assert checked.returncode == 0 and "is good: 12 samples (10 train, 1 val" in checked.stdout
+    file = store / "samples" / "000003.npy"
+    damaged = bytearray(file.read_bytes())
+    damaged[-1] ^= 1
+    file.write_bytes(damaged)
+    checked = slipstream("check", store, "--json")
+    assert checked.returncode == 1
+    assert [finding["sample"] for finding in json.loads(checked.stdout)][0] == "000003"
+
+
+def test_a_kill_and_the_same_command_again(tmp_path: Path) -> None:
+    """After SIGKILL at some moment: the bytes of an uninterrupted run."""
+    options = ("--samples", "24", "--points", "60000")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert slipstream("make", "poisson", *options, "--out", whole).returncode == 0
+    command = [sys.executable, "-m", "slipstream", "data", "make", "poisson", *options]
+    process = subprocess.Popen([*command, "--out", str(killed)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(killed.glob("samples/*.npy")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (killed / "manifest.json").is_file()
+    assert slipstream("make", "poisson", *options, "--out", killed).returncode == 0
+    assert contents(killed) == contents(whole)
+    assert slipstream("check", killed).returncode == 0
+
+
+def test_shards_make_the_same_store(tmp_path: Path) -> None:
+    options = ("--samples", 5, "--points", 20)
+    whole, sharded = tmp_path / "whole", tmp_path / "sharded"
+    assert slipstream("make", "poisson", *options, "--out", whole).returncode == 0
+    for shard in ("1/2", "0/2"):
+        done = slipstream("make", "poisson", *options, "--out", sharded, "--shard", shard)
+        assert done.returncode == 0 and "merge when all 2 shards are done" in done.stdout
+    assert slipstream("merge", sharded).returncode == 0
+    assert contents(sharded) == contents(whole)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("make", "poison", "--out", "s"), "problem must be one of"),
+        (("make", "poisson", "--samples", "0", "--out", "s"), "samples must be a whole number"),
+        (("make", "poisson", "--shard", "2", "--out", "s"), "shard must be i/n"),
+        (("make", "poisson", "--shard", "2/2", "--out", "s"), "shard index must be below 2, got 2"),
+        (("merge", "nowhere"), "must hold shards to merge"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    arguments: tuple[str, ...], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = slipstream(*arguments)
+    assert done.returncode == 2 and sentence in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_problem_is_a_pure_function_of_its_sample(problem: str, tmp_path: Path) -> None:
+    few, many = (BuiltinSource(problem=problem, samples=n, points=30) for n in (2, 5))
+    one, same = few.read("000001"), many.read("000001")
+    other = many.read("000002")
+    for name in one.arrays:
+        np.testing.assert_array_equal(one.arrays[name], same.arrays[name])
+    assert any((one.arrays[n] != other.arrays[n]).any() for n in one.arrays)
+    assert one.rows == 30 and one.schema.width == sum(a.shape[1] for a in one.arrays.values())
+
+
+def test_a_store_of_another_problem_is_left_alone(tmp_path: Path) -> None:
+    store = tmp_path / "s"
+    assert (
+        slipstream("make", "poisson", "--samples", 3, "--points", 9, "--out", store).returncode == 0
+    )
+    before = contents(store)
+    done = slipstream("make", "poisson", "--samples", 3, "--points", 8, "--out", store)
+    assert done.returncode == 2 and "options must be what" in done.stderr
+    assert contents(store) == before and open_store(store).rows("000000") == 9
