@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,12 +14,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from slipstream.bench import cases as measured
+from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench import run, subjects, tables
 from slipstream.bench.workers import available_cores
 from slipstream.core import runtime
 from slipstream.core.checks import check_whole
 from slipstream.core.records import append_record, read_records
+from slipstream.data.store import open_store
 
 app = typer.Typer(
     name="bench",
@@ -169,6 +172,35 @@ def tune(
     typer.echo(f"Table: {out}. Timings: {timings}")
     if len(winners) < len(selected):
         raise typer.Exit(1)
+
+
+@app.command()
+def data(
+    out: Annotated[Path, typer.Option(help="File of records; rows are appended.")] = Path(
+        "out/data.jsonl"
+    ),
+    rows: Annotated[int, typer.Option(help="Of the sample that is drawn from.")] = 40_000_000,
+    points: Annotated[int, typer.Option(help="Of one draw.")] = 266_000,
+    repeats: Repeats = 10,
+) -> None:
+    """Draw points from a large sample: window, exact and whole, and through the loader.
+
+    Writes a store of random rows aside (40 bytes a row) and removes it again.
+
+    Example: slipstream bench data --rows 40000000 --points 266000
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        found = draws.measure_draws(Path(folder), rows=rows, points=points, repeats=repeats)
+        store = open_store(folder)
+        loaders = [
+            draws.measure_loader(store, points=points, workers=workers, draws=5 * repeats)
+            for workers in (0, 1, 2)
+        ]
+    machine = {"device": runtime.device_name(torch.device("cpu")), "commit": runtime.commit()}
+    record = append_record(out, "data", {**found, "loaders": loaders, **machine})
+    out.with_suffix(".md").write_text(tables.data(record))
+    print(tables.data(record))
 
 
 def _measure(

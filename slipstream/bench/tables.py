@@ -166,3 +166,28 @@ def one_line(text: str, length: int = 160) -> str:
     """A text for a cell of a table: no line breaks, no bars, not too long."""
     flat = " ".join(text.split()).replace("|", "/")
     return flat if len(flat) <= length else flat[: length - 3] + "..."
+
+
+def data(record: dict[str, Any]) -> str:
+    """Draws from a store, as `bench data` measured them."""
+    window, exact, whole = (record[f"{way}_ms"] for way in ("window", "exact", "whole"))
+    sizes = f"{record['points']:,} of {record['rows']:,} rows ({record['bytes'] / 1e9:.1f} GB)"
+    lines = [
+        f"{record['device']}; commit {record['commit']}; {str(record['time'])[:10]}.",
+        "",
+        f"One draw of {sizes}, from warm cache:",
+        "",
+        "| way | ms | times window |",
+        "| --- | --- | --- |",
+        *(
+            f"| {way} | {ms:.1f} | {ms / window:.1f} |"
+            for way, ms in (("window", window), ("exact", exact), ("the whole sample", whole))
+        ),
+        "",
+        "| loader, workers | draws a second |",
+        "| --- | --- |",
+        *(f"| {row['workers']} | {row['draws_per_second']:.0f} |" for row in record["loaders"]),
+        "",
+        f"Written at {record['ingest_rows_per_second'] / 1e6:.2f} million rows a second.",
+    ]
+    return "\n".join(lines) + "\n"
