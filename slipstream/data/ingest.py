@@ -95,6 +95,7 @@ def ingest(
     try:
         task = _Task(source, store, origin, work, hash_files)
         entries, bad = _run(task, mine, kept, workers, progress or (lambda event: None))
+        unfinished.drop(work)
         part = Part(origin, splits, entries, bad)
         if shard[1] == 1:
             _publish(store, [part])

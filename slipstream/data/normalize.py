@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from slipstream.core.checks import check_choice, check_shape
+from slipstream.core.checks import check_choice
 from slipstream.core.shapes import Float
 from slipstream.data.fields import PARTS, Schema
 from slipstream.data.statistics import Statistics
@@ -49,8 +49,8 @@ class Affine:
         return y * scale + shift
 
     def _constants(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        check_shape("the columns", x[..., :].reshape(-1, x.shape[-1]), "N C",
-                    (None, len(self.shift)))  # fmt: skip
+        if x.shape[-1] != len(self.shift):
+            raise ValueError(f"the last axis must have size {len(self.shift)}, got {x.shape[-1]}")
         return _tensors(self, x.device, x.dtype)
 
 
@@ -115,6 +115,5 @@ def _into_box(statistics: Statistics, columns: slice, coord_scale: CoordScale) -
 @lru_cache(maxsize=64)
 def _tensors(map: Affine, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Kept, so that a step copies nothing to the device."""
-    shift, scale = (torch.tensor(part, dtype=dtype, device=device) for part in
-                    (map.shift, map.scale))  # fmt: skip
-    return shift, scale
+    shift = torch.tensor(map.shift, dtype=dtype, device=device)
+    return shift, torch.tensor(map.scale, dtype=dtype, device=device)

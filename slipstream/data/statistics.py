@@ -33,11 +33,11 @@ class Statistics:
 
     @property
     def std(self) -> tuple[float, ...]:
-        """Population standard deviation; exactly 0 for a column of equal values."""
-        return tuple(
-            0.0 if low == high else math.sqrt(squares / self.count)
-            for squares, low, high in zip(self.squares, self.low, self.high, strict=True)
-        )
+        """Population standard deviation.
+
+        It is exactly 0 for equal values: a sum of up to 2^29 equal float32 is exact in fp64.
+        """
+        return tuple(math.sqrt(squares / self.count) for squares in self.squares)
 
     def merged(self, other: Statistics) -> Statistics:
         """Of the rows of both."""

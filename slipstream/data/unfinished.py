@@ -84,8 +84,12 @@ class Unfinished:
         """A new folder to write in; what a killed run of the same shard left is removed."""
         prefix = f"work-{shard[0]}-of-{shard[1]}-"
         for old in self.path.glob(prefix + "*"):
-            shutil.rmtree(old, ignore_errors=True)
+            self.drop(old)
         return Path(tempfile.mkdtemp(prefix=prefix, dir=self.path))
+
+    def drop(self, work: Path) -> None:
+        """Remove a work folder."""
+        shutil.rmtree(work, ignore_errors=True)
 
     def record(self, sample: str, entry: SampleEntry) -> None:
         """Note that a sample is written: the next run keeps it."""
@@ -126,8 +130,9 @@ class Unfinished:
 
     def give_up(self, work: Path) -> None:
         """After a failure: keep what is done; a store in which nothing is done goes again."""
-        shutil.rmtree(work, ignore_errors=True)
-        if any((self.path / "done").iterdir()) or any(self.path.glob("shard-*")):
+        self.drop(work)
+        others = [*self.path.glob("shard-*"), *self.path.glob("work-*")]
+        if others or any((self.path / "done").iterdir()):
             return
         shutil.rmtree(self.path)
         for folder in (self.store / "samples", self.store):

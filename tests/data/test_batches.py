@@ -16,6 +16,10 @@ from slipstream.data.store import Store, open_store
 from .samples import Made, make_rows
 
 
+# More workers than cores are slow, not wrong.
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     path = tmp_path_factory.mktemp("batches") / "store"

@@ -101,6 +101,35 @@ def test_a_source_that_has_grown(tmp_path: Path) -> None:
     assert contents(store) == contents(fresh)
 
 
+def test_a_lost_sample_is_made_again(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    store = tmp_path / "store"
+    ingest(Made(8, bad={"s03": "nan"}), store)
+    (store / "samples/s01.npy").unlink()
+    (store / "samples/s05.npy").write_bytes(b"short")
+    report = ingest(Made(8, bad={"s03": "nan"}), store)
+    assert report.written == ("s01", "s05") and contents(store) == whole
+
+
+def test_a_failing_shard_leaves_the_others_alone(tmp_path: Path) -> None:
+    running = tmp_path / "ingest" / "work-1-of-2-running"
+    running.mkdir(parents=True)
+
+    def stop(event: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ingest(Made(2, bad={"s00": "nan"}), tmp_path, shard=(0, 2), progress=stop)
+    assert running.is_dir()
+
+
+def test_shards_clear_what_their_own_killed_runs_left(tmp_path: Path) -> None:
+    for name in ("work-0-of-2-old", "work-1-of-2-running"):
+        (tmp_path / "ingest" / name).mkdir(parents=True)
+        (tmp_path / "ingest" / name / "s00.partial").touch()
+    ingest(Made(), tmp_path, shard=(0, 2))
+    assert [path.name for path in tmp_path.glob("ingest/work-*")] == ["work-1-of-2-running"]
+
+
 def test_shards_merge_into_the_same_store(tmp_path: Path, whole: dict[str, bytes]) -> None:
     source, store = Made(8, bad={"s03": "nan"}), tmp_path / "store"
     with pytest.raises(ValueError, match="must hold shards to merge, got none"):
@@ -332,7 +361,7 @@ def test_stopped_before_every_change_of_the_disk(
         left = 10**6
         ingest(Made(8, bad={"s03": "nan"}), store)
         assert contents(store) == whole, f"stopped before change {stops}"
-    assert stops == 17  # origin, two for each good sample, the manifest, its folder
+    assert stops == 18  # origin, two for each good sample, work, the manifest, all of ingest
 
 
 def _children(pid: int) -> list[int]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,9 @@ def test_merging_is_counting_together(sizes: list[int]) -> None:
 
 
 def test_a_constant_column_has_no_spread() -> None:
-    rows = np.full((1000, 1), 1.2041, np.float32)
-    assert statistics_of(blocks_of(rows, 7)).std == (0.0,)
+    rows = np.full((49_999, 4), (1.2041, 0.1, 38.889, 101325.1), np.float32)
+    parts = [statistics_of(blocks_of(rows[:size], 7)) for size in (1, 999, 49_999)]
+    assert merge_statistics(parts).std == (0.0,) * 4
 
 
 def test_differences_are_seen() -> None:
@@ -56,7 +58,5 @@ def test_differences_are_seen() -> None:
 
 
 def test_json_keeps_every_bit() -> None:
-    import json
-
     found = statistics_of([_rows(1000)])
     assert Statistics.from_json(json.loads(json.dumps(found.to_json()))) == found
