@@ -15,7 +15,6 @@ from slipstream.data.store import Store, open_store
 
 from .samples import Made, make_rows
 
-
 # More workers than cores are slow, not wrong.
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
