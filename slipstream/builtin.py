@@ -5,18 +5,27 @@ Sample k is a pure function of (problem, points, seed, k), whatever else is made
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from slipstream.core.checks import check_choice, check_whole
 from slipstream.data.cloud import Cloud
 from slipstream.data.fields import PARTS, Field, Schema
-from slipstream.physics import poisson, potential_flow
+from slipstream.data.source import Source
+from slipstream.data.splits import FRACTIONS, draw_splits
+from slipstream.physics import poisson, potential_flow, taylor_green
 from slipstream.physics.potential_flow import PotentialFlow
+from slipstream.physics.taylor_green import TaylorGreen
+
+LAGS = 6
+"""Most stored states between the two of a Taylor-Green pair."""
 
 Parts = tuple[Tensor, Tensor, Tensor]
 """Coords, features and targets of one sample, (N, columns) each."""
@@ -113,8 +122,104 @@ def _potential_flow(name: str) -> Problem:
     return Problem(schema, make, options)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TaylorGreenSource:
+    """Pairs of states of decaying vortices: velocity and lead time -> velocity that much later.
+
+    `samples` trajectories, each giving the pairs that lie 1 to `LAGS` stored states apart; all
+    pairs of a trajectory are in one split. `points` is the cube of an even number: the grid.
+    """
+
+    samples: int
+    points: int
+    seed: int = 0
+    device: str = "cpu"
+    name: str = "taylor-green"
+
+    def __post_init__(self) -> None:
+        check_whole("samples", self.samples, 1)
+        self.config  # noqa: B018 - it checks the points
+
+    @property
+    def config(self) -> TaylorGreen:
+        edge = round(self.points ** (1 / 3))
+        if edge**3 != self.points or edge % 2 or not 4 <= edge <= TaylorGreen().grid:
+            raise ValueError(
+                "points of taylor-green must be the cube of an even number from 4 to"
+                f" {TaylorGreen().grid}, as 32768, got {self.points}"
+            )
+        return TaylorGreen(stored=edge)
+
+    @property
+    def schema(self) -> Schema:
+        unit = taylor_green.VELOCITY_UNIT
+        return Schema(
+            coords=(Field("position", "m", components=3),),
+            features=(
+                Field("velocity", unit, components=3),
+                Field("lead_time", taylor_green.TIME_UNIT),
+            ),
+            targets=(Field("later_velocity", unit, components=3),),
+        )
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return {"seed": self.seed, "lags": LAGS, **asdict(self.config)}
+
+    def ids(self) -> Sequence[str]:
+        """Trajectory, first state and lag."""
+        return [name for k in range(self.samples) for name in self._pairs(f"{k:06d}")]
+
+    def splits(self) -> Mapping[str, Sequence[str]]:
+        trajectories = [f"{k:06d}" for k in range(self.samples)]
+        drawn = draw_splits(trajectories, FRACTIONS, self.seed)
+        return {s: [p for k in members for p in self._pairs(k)] for s, members in drawn.items()}
+
+    def files(self, sample: str) -> Mapping[str, Path]:
+        return {}
+
+    def read(self, sample: str) -> Cloud:
+        trajectory, first, lag = (int(number) for number in sample.split("-"))
+        found = _trajectory(self.config, self.seed, trajectory, self.device)
+        edge = self.config.stored
+        at = torch.arange(edge, dtype=torch.float64) * (2 * math.pi / edge)
+        position = torch.stack(torch.meshgrid(at, at, at, indexing="ij"), -1).reshape(-1, 3)
+        now, later = (found.velocity[i].reshape(3, -1).T.cpu() for i in (first, first + lag))
+        lead = float(found.times[first + lag] - found.times[first])
+        arrays = {"position": position.numpy(), "velocity": now.numpy()}
+        arrays["later_velocity"] = later.numpy()
+        return Cloud(self.schema, arrays, {"lead_time": lead, "viscosity": found.viscosity})
+
+    def _pairs(self, trajectory: str) -> list[str]:
+        states = self.config.states
+        return [
+            f"{trajectory}-{first:02d}-{lag:02d}"
+            for first in range(states)
+            for lag in range(1, min(LAGS, states - 1 - first) + 1)
+        ]
+
+
+@lru_cache(maxsize=1)
+def _trajectory(
+    config: TaylorGreen, seed: int, sample: int, device: str
+) -> taylor_green.Trajectory:
+    """Kept for the next pair: one solution serves them all."""
+    return taylor_green.make_trajectory(config, seed=seed, sample=sample, device=device)
+
+
+def builtin_source(
+    problem: str, *, samples: int, points: int, seed: int = 0, device: str = "cpu"
+) -> Source:
+    """The source of a built-in problem by its name."""
+    check_choice("problem", problem, NAMES)
+    if problem == "taylor-green":
+        return TaylorGreenSource(samples=samples, points=points, seed=seed, device=device)
+    return BuiltinSource(problem=problem, samples=samples, points=points, seed=seed, device=device)
+
+
 PROBLEMS: dict[str, Problem] = {
     "poisson": _poisson(),
     "potential-flow-surface": _potential_flow("potential-flow-surface"),
     "potential-flow-volume": _potential_flow("potential-flow-volume"),
 }
+NAMES = (*PROBLEMS, "taylor-green")

@@ -13,9 +13,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from slipstream.builtin import PROBLEMS, BuiltinSource
+from slipstream.builtin import NAMES, builtin_source
 from slipstream.core import runtime
-from slipstream.core.checks import check_choice
 from slipstream.data.check import check_store
 from slipstream.data.ingest import Progress as Event
 from slipstream.data.ingest import Report, ingest, merge
@@ -34,10 +33,14 @@ StorePath = Annotated[Path, typer.Argument(help="Folder of the store.")]
 
 @app.command()
 def make(
-    problem: Annotated[str, typer.Argument(help=f"One of {', '.join(PROBLEMS)}.")],
+    problem: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.")],
     out: Annotated[Path, typer.Option(help="Folder of the store; what it has is kept.")],
-    samples: Annotated[int, typer.Option(help="How many samples.")] = 64,
-    points: Annotated[int, typer.Option(help="Points of each sample.")] = 4096,
+    samples: Annotated[
+        int, typer.Option(help="How many samples; of taylor-green, trajectories.")
+    ] = 64,
+    points: Annotated[
+        int, typer.Option(help="Points of each sample; of taylor-green, 32768.")
+    ] = 4096,
     seed: Annotated[int, typer.Option(help="Of samples, splits and the order of rows.")] = 0,
     workers: Workers = 1,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
@@ -50,9 +53,8 @@ def make(
 
     Example: slipstream data make potential-flow-surface --samples 64 --out stores/flow
     """
-    check_choice("problem", problem, PROBLEMS)
     where = str(runtime.pick_device(device))
-    source = BuiltinSource(problem=problem, samples=samples, points=points, seed=seed, device=where)
+    source = builtin_source(problem, samples=samples, points=points, seed=seed, device=where)
     part = _parse_shard(shard)
     with _progress_bar(f"make {problem}") as show:
         report = ingest(source, out, seed=seed, workers=workers, shard=part, progress=show)

@@ -7,13 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from slipstream.builtin import PROBLEMS, BuiltinSource
+from slipstream.builtin import LAGS, PROBLEMS, BuiltinSource, builtin_source
+from slipstream.data.source import Source
 from slipstream.data.store import open_store
+from slipstream.physics.taylor_green import TaylorGreen
 
 
 def slipstream(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -82,6 +85,7 @@ def test_shards_make_the_same_store(tmp_path: Path) -> None:
         (("make", "poisson", "--samples", "0", "--out", "s"), "samples must be a whole number"),
         (("make", "poisson", "--shard", "2", "--out", "s"), "shard must be i/n"),
         (("make", "poisson", "--shard", "2/2", "--out", "s"), "shard index must be below 2, got 2"),
+        (("make", "taylor-green", "--points", "9", "--out", "s"), "must be the cube of an even"),
         (("merge", "nowhere"), "must hold shards to merge"),
     ],
 )
@@ -114,3 +118,19 @@ def test_a_store_of_another_problem_is_left_alone(tmp_path: Path) -> None:
     done = slipstream("make", "poisson", "--samples", 3, "--points", 8, "--out", store)
     assert done.returncode == 2 and "options must be what" in done.stderr
     assert contents(store) == before and open_store(store).rows("000000") == 9
+
+
+def test_pairs_of_taylor_green(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = TaylorGreen(grid=8, stored=4, states=4, modes=2)
+    monkeypatch.setattr("slipstream.builtin.TaylorGreen", lambda **kw: replace(small, **kw))
+    source = builtin_source("taylor-green", samples=10, points=64)
+    assert isinstance(source, Source)
+    ids, splits = source.ids(), source.splits()
+    assert len(ids) == 10 * 6 and LAGS >= 3 and splits is not None
+    assert sorted(i for members in splits.values() for i in members) == sorted(ids)
+    of_split = {s: {i[:6] for i in members} for s, members in splits.items()}
+    assert sum(map(len, of_split.values())) == 10  # a trajectory is in one split
+    first, second = source.read("000001-00-02"), source.read("000001-02-01")
+    assert first.rows == 64 and first.parameters["lead_time"] == 2 * small.interval
+    np.testing.assert_array_equal(first.arrays["later_velocity"], second.arrays["velocity"])
+    assert float(np.ptp(first.arrays["lead_time"])) == 0.0
