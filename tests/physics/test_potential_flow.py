@@ -69,9 +69,9 @@ def everywhere(flow: Flow) -> SurfacePoints:
 def test_exact_bodies_at_the_default_resolution(shape: str) -> None:
     flow = solve_flow((ellipsoid(EXACT[shape]),), STREAM, frequency=DEFAULT)
     pressure, velocity = wall_error(flow)
-    assert pressure < 0.003 and velocity < 0.001  # measured: 0.0023 and 0.0008 at most
-    assert volume_error(flow, PotentialFlow().clearance) < 0.012
-    assert volume_error(flow, 0.2) < 0.006
+    assert pressure < 0.002 and velocity < 0.0008  # measured: 0.0018 and 0.0006 at most
+    assert volume_error(flow, PotentialFlow().clearance) < 0.006
+    assert volume_error(flow, 0.2) < 0.0035
 
 
 @pytest.mark.parametrize("shape", EXACT)
@@ -99,10 +99,10 @@ def test_random_bodies_agree_with_a_finer_mesh() -> None:
         x = body.positions(s) + 0.1 * body.normals(s)
         velocity = [
             volume_flow(solve_flow((body,), STREAM, frequency=frequency), x)
-            for frequency in (6, 12)
+            for frequency in (5, 10)
         ]
         disturbance = velocity[1] - STREAM
-        assert float((velocity[0] - velocity[1]).norm() / disturbance.norm()) < 0.03
+        assert float((velocity[0] - velocity[1]).norm() / disturbance.norm()) < 0.04
 
 
 @pytest.mark.parametrize("family", ["slender", "car", "wing"])
@@ -133,8 +133,8 @@ def test_nothing_flows_through_the_wall() -> None:
 
 
 def test_velocity_around_a_body_meets_that_on_its_wall() -> None:
-    flow = solve_flow((draw_body("blunt", 0.1, generator(0, "meet")),), STREAM, frequency=DEFAULT)
-    at = draw_on_surface(flow.mesh, DEFAULT, numbers(500))
+    flow = solve_flow((draw_body("blunt", 0.1, generator(0, "meet")),), STREAM, frequency=12)
+    at = draw_on_surface(flow.mesh, 12, numbers(500))
     x, normal, wall = wall_flow(flow, at)
     one, two, three = (volume_flow(flow, x + away * normal) for away in (0.03, 0.06, 0.09))
     assert relative(3 * one - 3 * two + three, wall) < 0.01
@@ -212,6 +212,13 @@ def test_volume_samples_hold_what_they_say() -> None:
     torch.testing.assert_close(velocity, volume_flow(flow, x).float(), rtol=0, atol=1e-4)
     assert distance.min() >= config.clearance and 0.05 < float(distance.median()) < 1.5
     assert distance.max() < 2 * config.reach * math.sqrt(3)
+
+
+def test_volume_points_inside_or_too_near_are_drawn_again() -> None:
+    config = PotentialFlow(points=100, panels=160, bodies=(1, 1), near=0.0, reach=0.1)
+    for number in range(3):  # the body fills half the box
+        cloud = make_sample("potential-flow-volume", config, seed=0, sample=number)
+        assert len(cloud.coords) == 100 and cloud.features[:, 0].min() >= config.clearance
 
 
 def test_inflow_and_scenes_keep_to_their_ranges() -> None:

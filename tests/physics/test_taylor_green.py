@@ -120,6 +120,16 @@ def test_energy_is_lost_to_viscosity_and_to_nothing_else() -> None:
     assert without[1] == pytest.approx(without[0], rel=1e-9)
 
 
+def test_products_are_free_of_aliasing(draw: torch.Generator) -> None:
+    """Wave numbers to 5 on a grid of 16 give the same products as on one that holds all sums."""
+    rough, grid, wide = SpectralGrid(12), SpectralGrid(16), SpectralGrid(32)
+    values = torch.randn(3, 12, 12, 12, generator=draw, dtype=torch.float64)
+    start = truncate(rough.projected(rough.forward(values)), 12)
+    found = grid.turning(refine(start, 16))
+    expected = truncate(wide.turning(refine(start, 32)), 12)
+    torch.testing.assert_close(found, refine(expected, 16), rtol=0, atol=1e-13)
+
+
 def test_energy_is_the_mean_over_the_grid() -> None:
     grid, state = perturbed(16)
     mean = grid.backward(state).square().sum(0).mean() / 2
