@@ -45,13 +45,15 @@ COUNTS = {"points", "heads", "parts", "slots"}
 
 
 def problems(table: str) -> Iterator[tuple[Tile, str, int, int]]:
-    """The largest problem of every row and precision: tile, precision, slots, width.
+    """The largest problem of every row: tile, precision, slots, width.
 
-    Of a table that nobody has measured, one precision of a row: the first, which needs most.
+    Of its precisions the first and the last, which need most; of a table that nobody has measured,
+    the first alone.
     """
     measured = TABLES[table].architecture == 90
     for tile in TABLES[table].tiles:
-        for precision in tile.precisions if measured else tile.precisions[:1]:
+        ends = dict.fromkeys((tile.precisions[0], tile.precisions[-1]))
+        for precision in ends if measured else tile.precisions[:1]:
             slices = min(tile.slices, 1024)
             if pick_tile(table, tile.kernel, precision, slices, tile.width) is tile:
                 yield tile, precision, slices, tile.width
