@@ -64,7 +64,7 @@ class PotentialFlow:
     points: int = 4096
     panels: int = 4000
     """The most panels of a sample, shared by its bodies; each gets 20 n^2 of them. With 4000 the
-    relative L1 error of the pressure is near 0.2 % for one body and 0.5 % for two."""
+    relative L1 error of the pressure on one ellipsoid is near 0.2 %."""
     bodies: tuple[int, int] = (1, 2)
     """Fewest and most bodies: 1 or 2."""
     families: tuple[str, ...] = tuple(FAMILIES)
