@@ -28,8 +28,8 @@ BLOCKED_TEMPERATURE_LIMIT = 2.0
 """For the gradient of the temperature in the blocked family: what a long cancelling sum leaves."""
 FLOOR, BF16_FLOOR = 1e-6, 2.0**-9
 """Errors of a few ulp, or of rounding the result to bf16, pass whatever eager's happened to be."""
-DRAWS = 8
-"""Of the inputs of a problem, over which errors are taken together."""
+DRAWS, FEW_DRAWS = 8, 2
+"""Of the inputs of a problem, over which errors are taken together; few for the interpreter."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Verdict:
 class Yardstick:
     """What the results of one problem are held to: exact ones and eager's errors, found once."""
 
-    def __init__(self, problem: Problem, draws: int = DRAWS) -> None:
+    def __init__(self, problem: Problem, draws: int) -> None:
         self.problem, self.draws = problem, draws
         self.exact = self.results(EXACT)
         norms = _norms(self.exact)
@@ -108,6 +108,10 @@ class Yardstick:
 
     def _eager_errors(self, way: Way) -> dict[str, float]:
         return self.errors(self.results(way))
+
+
+def draws_on(device: str) -> int:
+    return DRAWS if torch.device(device).type == "cuda" else FEW_DRAWS
 
 
 def judge(

@@ -15,6 +15,7 @@ from slipstream.bench.gate import (
     Way,
     Yardstick,
     autocast,
+    draws_on,
     judge,
     tf32_products,
 )
@@ -77,7 +78,7 @@ def outputs_and_gradients(
 
 @cache
 def yardstick_of(problem: ModuleProblem) -> Yardstick:
-    return Yardstick(problem, DRAWS)
+    return Yardstick(problem, min(DRAWS, draws_on(problem.device)))
 
 
 def way_of(case: Case) -> Way:

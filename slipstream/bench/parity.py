@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from slipstream.bench.cases import Case
-from slipstream.bench.gate import Verdict, Way, Yardstick, judge
+from slipstream.bench.gate import Verdict, Way, Yardstick, draws_on, judge
 from slipstream.bench.modules import judge_module
 from slipstream.bench.operators import OperatorProblem
 from slipstream.bench.parity_cases import (
@@ -123,4 +123,4 @@ def _check_operators(case: OperatorCase, device: str) -> Verdict:
 
 @lru_cache(maxsize=2)
 def _yardstick(problem: OperatorProblem) -> Yardstick:
-    return Yardstick(problem)
+    return Yardstick(problem, draws_on(problem.device))

@@ -19,6 +19,7 @@ from slipstream.bench.gate import (
     autocast,
     bitwise,
     compared,
+    draws_on,
     judge,
 )
 from slipstream.bench.modules import (
@@ -92,7 +93,9 @@ def one_point(case: SpecialCase, device: str) -> Verdict:
     what cancellation leaves, orders of magnitude below the others.
     """
     problem, way = _operators(case, device), Way("fused", case.precision)
-    return judge(Yardstick(problem), way, plan=problem.plan(way), slack=ONE_POINT_SLACK)
+    return judge(
+        Yardstick(problem, draws_on(device)), way, plan=problem.plan(way), slack=ONE_POINT_SLACK
+    )
 
 
 def one_point_model(case: SpecialCase, device: str) -> Verdict:

@@ -45,18 +45,11 @@ COUNTS = {"points", "heads", "parts", "slots"}
 
 
 def problems(table: str) -> Iterator[tuple[Tile, str, int, int]]:
-    """The largest problem of every row: tile, precision, slots, width.
-
-    Of its precisions the first and the last, which need most; of a table that nobody has measured,
-    the first alone.
-    """
-    measured = TABLES[table].architecture == 90
+    """The largest problem of every row, in the first of its precisions, which needs most."""
     for tile in TABLES[table].tiles:
-        ends = dict.fromkeys((tile.precisions[0], tile.precisions[-1]))
-        for precision in ends if measured else tile.precisions[:1]:
-            slices = min(tile.slices, 1024)
-            if pick_tile(table, tile.kernel, precision, slices, tile.width) is tile:
-                yield tile, precision, slices, tile.width
+        precision, slices = tile.precisions[0], min(tile.slices, 1024)
+        if pick_tile(table, tile.kernel, precision, slices, tile.width) is tile:
+            yield tile, precision, slices, tile.width
 
 
 def compile_tile(
@@ -112,7 +105,9 @@ def main(table: str, kernel: str) -> None:
     for tile, precision, slices, width in problems(table):
         if kernel not in ("all", tile.kernel):
             continue
-        for flags in FLAGS.get(tile.kernel, [{}]):
+        flags_of = FLAGS.get(tile.kernel, [{}])
+        # A table that nobody has measured is compiled for one of them alone.
+        for flags in flags_of if architecture == 90 else flags_of[:1]:
             compiled = compile_tile(tile, precision, slices, width, flags, architecture)
             found = resources(compiled, architecture)
             row = {"kernel": tile.kernel, "precision": precision, "slices": slices, "width": width}
