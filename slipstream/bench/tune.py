@@ -20,7 +20,7 @@ from slipstream.bench.workers import Outcome, device_lost, run_tasks
 from slipstream.core import runtime
 from slipstream.core.runtime import generator
 from slipstream.kernels import launch
-from slipstream.kernels.launch import Backward, Operands
+from slipstream.kernels.operands import Backward, Operands
 from slipstream.kernels.tiles import Tile, TileTable, table_for
 
 ANY = 1_000_000_000

@@ -84,12 +84,12 @@ def couple(
     another; the kernels compute the gradients of slice and deslice together, which is faster. `mix`
     maps tokens (B, H, G, V) to as many. Raises as `slice_points` does.
     """
+    _check_values(membership, values)
     how: How = {"impl": impl, "precision": precision}
     plan = plan_for(membership, values.shape[-1], impl=impl, precision=precision)
     if plan.family == "reference" or membership.over == "points":
         tokens = mix(slice_points(membership, values, **how).tokens(epsilon))
         return deslice_tokens(membership, tokens, **how)
-    _check_values(membership, values)
     membership, values = _as_computed(membership), values.to(compute_dtype(values))
     slots, chosen = _slots(membership), (str(plan.precision), plan.family)
     stats = _statistics(membership, plan)
@@ -98,6 +98,7 @@ def couple(
     del values  # as large as the stream, and not needed any more unless for gradients
     tokens = mix(sums.tokens(epsilon))
     check_shape("the tokens that mix returns", tokens, "B H G V", tuple(numerator.shape))
+    check_like("the tokens that mix returns", tokens, "query", membership.query)
     return ops.pair_deslice(tokens, *carriers, membership.query, *slots, stats, *chosen)
 
 
@@ -113,7 +114,7 @@ def add_norm(
     One kernel on a GPU in eager mode; plain PyTorch elsewhere, and under `torch.compile`, which
     fuses it by itself.
     """
-    if not _norm_is_fused(stream, layer, impl):
+    if not _norm_is_fused(stream, update, layer, impl):
         stream = stream if update is None else stream + update
         return stream, layer(stream)
     summed, normed, _ = norm.add_norm(
@@ -179,13 +180,17 @@ def compute_dtype(tensor: Tensor) -> torch.dtype:
     return tensor.dtype
 
 
-def _norm_is_fused(stream: Tensor, layer: nn.LayerNorm, impl: Impl) -> bool:
+def _norm_is_fused(stream: Tensor, update: Tensor | None, layer: nn.LayerNorm, impl: Impl) -> bool:
     if impl == "reference" or torch.compiler.is_compiling() or not runtime.HAS_TRITON:
         return False
+    if stream.device.type != "cuda" and not (runtime.TRITON_INTERPRETED and impl != "auto"):
+        return False
+    if layer.weight is None or layer.bias is None or len(layer.normalized_shape) != 1:
+        return False
+    if update is not None and torch.promote_types(stream.dtype, update.dtype) != stream.dtype:
+        return False  # the sum would be wider than the stream
     dtypes = (torch.float32, torch.bfloat16, torch.float16)
-    interpreted = runtime.TRITON_INTERPRETED and impl != "auto"
-    device = stream.device.type == "cuda" or interpreted
-    return device and stream.dtype in dtypes and stream.shape[-1] <= norm.WIDEST
+    return stream.dtype in dtypes and stream.shape[-1] <= norm.WIDEST
 
 
 def _check_values(membership: Membership, values: Tensor) -> None:

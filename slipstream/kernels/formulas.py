@@ -9,15 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from slipstream.kernels.launch import (
-    LOG_2,
-    Backward,
-    Gradients,
-    Operands,
-    centres,
-    gradients,
-    log_normalizer,
-)
+from slipstream.kernels.launch import LOG_2, centres, log_normalizer
+from slipstream.kernels.operands import Backward, Gradients, Operands, summed_gradients
 
 
 def statistics(o: Operands) -> Tensor:
@@ -70,19 +63,17 @@ def backward(
     temperature = o.temperature.float()[:, None, None]
     of_raw = of_logits / temperature
     of_query = (of_raw @ o.slot_weight.float()).transpose(1, 2)
-    if of.kind == "deslice":
-        other = weights.transpose(-1, -2) @ rows
-    else:
-        other = (weights @ tokens).transpose(1, 2).to(of.rows.dtype).contiguous()
+    of_rows = (weights @ tokens).transpose(1, 2).to(of.rows.dtype).contiguous()
     query = _by_head(o.query).expand(-1, o.heads, -1, -1)
-    return gradients(
-        o,
-        of_query.to(o.query.dtype).contiguous(),
-        other,
-        of_raw.transpose(-1, -2) @ query,
+    found = [
+        (of_raw.transpose(-1, -2) @ query).flatten(-2),
         of_raw.sum(-2),
-        -(of_logits * logits / temperature).sum((0, 2, 3)),
-    )
+        -(of_logits * logits / temperature).sum((2, 3))[..., None],
+    ]
+    if of.kind == "deslice":
+        found.append((weights.transpose(-1, -2) @ rows).flatten(-2))
+    one_part = [tensor.unsqueeze(2) for tensor in found]
+    return summed_gradients(o, of_query.to(o.query.dtype).contiguous(), of_rows, one_part)
 
 
 def _logits(o: Operands) -> Tensor:

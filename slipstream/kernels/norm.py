@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from slipstream.core import runtime
-from slipstream.kernels.launch import device_guard
+from slipstream.kernels.operands import device_guard
 from slipstream.kernels.operator import operator
 from slipstream.kernels.residual_norm import norm_backward, norm_forward
 

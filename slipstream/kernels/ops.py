@@ -15,7 +15,7 @@ from torch import Tensor
 
 from slipstream.core import runtime
 from slipstream.kernels import formulas, launch
-from slipstream.kernels.launch import Backward, Gradients, Operands
+from slipstream.kernels.operands import Backward, Gradients, Operands, to_layout
 from slipstream.kernels.operator import operator
 
 # --- shapes of the results ---------------------------------------------------------------------
@@ -337,7 +337,7 @@ def _over_points(
     own = (centres * launch.LOG_2 * of_normalizer).sum((0, 2)) / temperature
     of_temperature = (of_temperature - own).to(temperature.dtype)
     if bias is not None:
-        of_bias = launch.to_layout(of_normalizer / temperature[:, None], bias)
+        of_bias = to_layout((of_normalizer / temperature[:, None])[:, :, None], bias, 1)
     return _with_bias((of_query, of_values, of_weight, of_bias, of_temperature), bias)
 
 

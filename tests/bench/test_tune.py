@@ -11,7 +11,7 @@ import torch
 
 from slipstream.bench import tune
 from slipstream.bench.tune import ANY, KERNELS, TuneCase, as_toml, candidates, merge
-from slipstream.kernels.launch import Operands
+from slipstream.kernels.operands import Operands
 from slipstream.kernels.tiles import TABLES, Tile, TileTable, read_table
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

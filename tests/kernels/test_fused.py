@@ -29,6 +29,7 @@ from slipstream import (
 )
 from slipstream.kernels import launch, ops
 from slipstream.kernels.api import with_statistics
+from slipstream.kernels.operands import Operands
 
 from .parity import DEVICE, Case, check_parity, outputs_and_gradients
 
@@ -218,7 +219,7 @@ def test_operators_pass_opcheck(case: Case) -> None:
 
 def test_blocked_kernels_stand_in_for_single_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiled model's plan does not know the GPU; where a tile does not fit, they run."""
-    monkeypatch.setattr(launch.Operands, "fits_single_tile", lambda self, width: False)
+    monkeypatch.setattr(Operands, "fits_single_tile", lambda self, width: False)
     monkeypatch.setattr(launch, "backward_single_tile", None)
     check_parity(SINGLE)
     check_parity(replace(SINGLE, pair=True))

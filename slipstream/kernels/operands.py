@@ -1,0 +1,222 @@
+"""What the kernels read, in the layout they read it in, and the sums of what they leave.
+
+Every sum over points is split into `parts`, each written by one program to its own row of an fp32
+buffer and added up here by torch in a fixed order, so that two runs agree to the bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from slipstream.core import runtime
+from slipstream.kernels.plan import PRODUCTS, Precision
+from slipstream.kernels.tiles import Tile, TileTable, pick_tile, table_for
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What every kernel reads, in the layout it reads it in."""
+
+    query: Tensor
+    slot_weight: Tensor
+    slot_bias: Tensor | None
+    temperature: Tensor
+    precision: Precision
+    tiles: Mapping[str, Tile]
+    """Tiles to use instead of the table's, by kernel: for whoever tunes them."""
+
+    @staticmethod
+    def of(
+        query: Tensor,
+        slot_weight: Tensor,
+        slot_bias: Tensor | None,
+        temperature: Tensor,
+        precision: str,
+        tiles: Mapping[str, Tile] | None = None,
+    ) -> Operands:
+        bias = None if slot_bias is None else slot_bias.contiguous()
+        weight = slot_weight.contiguous()
+        return Operands(
+            rows(query), weight, bias, temperature.contiguous(), Precision(precision), tiles or {}
+        )
+
+    @property
+    def batch(self) -> int:
+        return self.query.shape[0]
+
+    @property
+    def points(self) -> int:
+        return self.query.shape[1]
+
+    @property
+    def heads(self) -> int:
+        return self.temperature.shape[0]
+
+    @property
+    def slices(self) -> int:
+        return self.slot_weight.shape[-2]
+
+    @property
+    def width(self) -> int:
+        return self.query.shape[-1]
+
+    def pointers(self) -> tuple[Tensor, ...]:
+        """slot_weight, slot_bias, temperature; without a bias its pointer is never followed."""
+        bias = self.slot_weight if self.slot_bias is None else self.slot_bias
+        return self.slot_weight, bias, self.temperature
+
+    def query_strides(self) -> tuple[int, int, int]:
+        return row_strides(self.query, self.heads)
+
+    def slot_strides(self) -> tuple[int, ...]:
+        bias = (0, 0) if self.slot_bias is None else _leading_strides(self.slot_bias, 1)
+        return (*_leading_strides(self.slot_weight, 2), *bias)
+
+    def products(self) -> dict[str, str | bool]:
+        logits, values = PRODUCTS[self.precision]
+        return {"HAS_BIAS": self.slot_bias is not None, "LOGITS": logits, "VALUES": values}
+
+    def tile(self, kernel: str, value_width: int) -> Tile:
+        if kernel in self.tiles:
+            return self.tiles[kernel]
+        widest = max(self.width, value_width)
+        return pick_tile(self.table.name, kernel, str(self.precision), self.slices, widest)
+
+    @property
+    def table(self) -> TileTable:
+        return table_for(runtime.shared_memory(self.query.device))
+
+    def fits_single_tile(self, value_width: int) -> bool:
+        """Whether the GPU's table has single tiles for this; a plan made elsewhere may not know."""
+        widest = max(self.width, value_width)
+        return self.table.has_tiles("single-tile", self.precision, self.slices, widest)
+
+    def parts(self, tile: Tile, programs: int) -> int:
+        """Into how many parts the points go, when `programs` programs work on each part."""
+        wanted = max(1, tile.per_sm * runtime.multiprocessors(self.query.device) // programs)
+        return min(wanted, ceil_div(self.points, tile.points))
+
+    def buffer(self, *shape: int) -> Tensor:
+        return torch.empty(shape, dtype=torch.float32, device=self.query.device)
+
+
+def rows(tensor: Tensor) -> Tensor:
+    """The tensor itself where its last axis is contiguous, as the kernels need it."""
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+
+
+def row_strides(tensor: Tensor, heads: int) -> tuple[int, int, int]:
+    """Strides of B, N and H; 0 for the heads where they share the tensor."""
+    b, n, h, _ = tensor.stride()
+    return b, n, h if tensor.shape[2] == heads else 0
+
+
+def device_guard(tensor: Tensor) -> contextlib.AbstractContextManager[object]:
+    """Triton launches on the current device: make it the tensor's."""
+    on_gpu = tensor.device.type == "cuda"
+    return torch.cuda.device(tensor.device) if on_gpu else contextlib.nullcontext()
+
+
+def shared_heads(gradient: Tensor, query: Tensor) -> Tensor:
+    """The gradient of a query that the heads share is the sum of theirs."""
+    if gradient.shape == query.shape:
+        return gradient
+    return gradient.sum(2, keepdim=True, dtype=torch.float32).to(query.dtype)
+
+
+def _leading_strides(tensor: Tensor, tail: int) -> tuple[int, int]:
+    """Strides of B and H of a (tail), (H, tail) or (B, H, tail) layout; 0 for an absent axis."""
+    leading = tensor.stride()[: tensor.ndim - tail]
+    return (0, 0, *leading)[-2:]  # type: ignore[return-value]
+
+
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+"""Of query, values or tokens, slot weight, slot bias (empty without one), temperature."""
+
+
+@dataclass(frozen=True)
+class Backward:
+    """What a backward kernel is of, and the gradients that came in; see `single_tile.backward`.
+
+    Pointers that a kind does not need are there all the same, and never followed.
+    """
+
+    kind: Literal["slice", "deslice", "pair"]
+    rows: Tensor
+    tokens: Tensor
+    shift: Tensor
+    output_gradient: Tensor
+    output_tokens: Tensor
+
+    @staticmethod
+    def of_slice(values: Tensor, numerator_gradient: Tensor, shift: Tensor) -> Backward:
+        values, tokens = rows(values), numerator_gradient.contiguous()
+        return Backward("slice", values, tokens, shift.contiguous(), values, tokens)
+
+    @staticmethod
+    def of_deslice(output_gradient: Tensor, tokens: Tensor) -> Backward:
+        gradient, tokens = rows(output_gradient), tokens.contiguous()
+        return Backward("deslice", gradient, tokens, tokens, gradient, tokens)
+
+    @staticmethod
+    def of_pair(of_slice: Backward, of_deslice: Backward) -> Backward:
+        gradient, tokens = of_deslice.rows, of_deslice.tokens
+        return replace(of_slice, kind="pair", output_gradient=gradient, output_tokens=tokens)
+
+    @property
+    def tile_prefix(self) -> str:
+        """A pair holds more in registers and has tiles of its own."""
+        return "pair_" if self.kind == "pair" else ""
+
+    def centred(self) -> tuple[Backward, Tensor]:
+        """Tokens and shift less their mean over the slots, and the mean of the tokens."""
+        mean = self.tokens.float().mean(-2)
+        tokens = self.tokens.float() - mean[..., None, :]
+        if self.kind == "deslice":
+            return replace(self, tokens=tokens, shift=tokens, output_tokens=tokens), mean
+        shift = self.shift - self.shift.mean(-1, keepdim=True)
+        output = self.output_tokens.float()
+        output = tokens if self.kind == "slice" else output - output.mean(-2, keepdim=True)
+        return replace(self, tokens=tokens, shift=shift, output_tokens=output), mean
+
+    def strides(self, heads: int) -> tuple[int, ...]:
+        return (*row_strides(self.rows, heads), *row_strides(self.output_gradient, heads))
+
+    def token_sizes(self, slices: int) -> list[int]:
+        """How many numbers of the tokens' gradient a kernel leaves: those of deslice only."""
+        return [slices * self.rows.shape[-1]] if self.kind == "deslice" else []
+
+
+def ceil_div(total: int, block: int) -> int:
+    return -(-total // block)
+
+
+def summed_gradients(
+    o: Operands, query: Tensor, rows: Tensor, partial: Sequence[Tensor]
+) -> Gradients:
+    """From what the parts left, (B, H, parts, numbers) each, in the layouts of the parameters.
+
+    `partial` is of slot weight, slot bias, temperature and, of deslice, tokens; else `rows` is the
+    gradient of the values.
+    """
+    weight, bias, temperature, *tokens = partial
+    of_bias = bias.new_empty(0) if o.slot_bias is None else to_layout(bias, o.slot_bias, 1)
+    return (
+        shared_heads(query, o.query),
+        tokens[0].sum(2).unflatten(-1, (o.slices, -1)) if tokens else rows,
+        to_layout(weight, o.slot_weight, 2),
+        of_bias,
+        temperature.sum((0, 2, 3)).to(o.temperature.dtype),
+    )
+
+
+def to_layout(partial: Tensor, parameter: Tensor, tail: int) -> Tensor:
+    """Sum (B, H, parts, ...) over the parts and the axes that the parameter's layout lacks."""
+    lacking = tuple(range(2 - (parameter.ndim - tail)))
+    return partial.sum((*lacking, 2)).view(parameter.shape).to(parameter.dtype)
