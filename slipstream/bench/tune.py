@@ -157,8 +157,9 @@ def candidates(case: TuneCase) -> Iterator[Tile]:
     warps = (2, 4, 8) if single else (4, 8)
     depths = (1, 2, 3) if single else (1, 3)
     for points, slot, warp, stages in itertools.product(all_points, slots, warps, depths):
-        columns = min(slot or case.slices, case.slices)
-        work = points * max(columns, case.width) / (32 * warp)
+        if slot > max(min(slots), 2 * case.slices - 1):
+            continue  # no more than the power of two that holds them
+        work = points * max(slot or case.slices, case.width) / (32 * warp)
         if not 4 <= work <= 160:
             continue  # elements a thread: fewer waste it, more spill
         for per_sm in (4, 8) if _splits_points(case.kernel) else (8,):
