@@ -13,6 +13,7 @@ from slipstream.core.checks import check_like, check_shape
 from slipstream.core.shapes import Float
 from slipstream.kernels import reference
 from slipstream.kernels.membership import Axis, Membership, TokenSums
+from slipstream.kernels.operator import is_eager
 from slipstream.kernels.plan import How, Impl, Plan, Precision, Problem, make_plan
 
 if runtime.HAS_TRITON:
@@ -108,18 +109,22 @@ def add_norm(
     layer: nn.LayerNorm,
     *,
     impl: Impl = "auto",
+    reuse: bool = False,
 ) -> tuple[Float[Tensor, "*batch C"], Float[Tensor, "*batch C"]]:
     """stream + update, and its LayerNorm for a layer that computes in autocast's dtype.
 
     One kernel on a GPU in eager mode; plain PyTorch elsewhere, and under `torch.compile`, which
-    fuses it by itself.
+    fuses it by itself. With `reuse` the sum may be written over the stream: it is where the kernel
+    runs and no gradient is wanted.
     """
     if not _norm_is_fused(stream, update, layer, impl):
         stream = stream if update is None else stream + update
         return stream, layer(stream)
-    summed, normed, _ = norm.add_norm(
-        stream, update, layer.weight, layer.bias, layer.eps, compute_dtype(stream)
-    )
+    parameters = (layer.weight, layer.bias, layer.eps, compute_dtype(stream))
+    wants_gradient = torch.is_grad_enabled() or not is_eager(stream)
+    if reuse and update is not None and not wants_gradient and stream.is_contiguous():
+        return stream, norm.add_norm_(stream, update, *parameters)
+    summed, normed, _ = norm.add_norm(stream, update, *parameters)
     return stream if update is None else summed, normed
 
 

@@ -46,17 +46,43 @@ def add_norm(
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """stream + update (empty without one), its norm in `dtype`, means and inverse deviations."""
-    stream = stream.contiguous()
-    update = None if update is None else update.contiguous()
     summed, normed, statistics = _outputs(stream, update, dtype)
+    _launch_forward(stream.contiguous(), update, weight, bias, epsilon, summed, normed, statistics)
+    return summed, normed, statistics
+
+
+def add_norm_(
+    stream: Tensor,
+    update: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    epsilon: float,
+    dtype: torch.dtype,
+) -> Tensor:
+    """`add_norm` that writes the sum over the contiguous stream: eager, and without gradients."""
+    _, normed, statistics = _outputs(stream, None, dtype)
+    _launch_forward(stream, update, weight, bias, epsilon, stream, normed, statistics)
+    return normed
+
+
+def _launch_forward(
+    stream: Tensor,
+    update: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    epsilon: float,
+    summed: Tensor,
+    normed: Tensor,
+    statistics: Tensor,
+) -> None:
     width = stream.shape[-1]
     rows, tile = stream.numel() // width, _tile(width)
+    added = stream if update is None else update.contiguous()
     with device_guard(stream):
         norm_forward[(-(-rows // tile["BN"]),)](
-            stream, stream if update is None else update, weight, bias, summed, normed, statistics,
-            rows, epsilon, C=width, HAS_UPDATE=update is not None, num_warps=_WARPS, **tile,
+            stream, added, weight, bias, summed, normed, statistics, rows, epsilon,
+            C=width, HAS_UPDATE=update is not None, num_warps=_WARPS, **tile,
         )  # fmt: skip
-    return summed, normed, statistics
 
 
 def _add_norm_backward_shapes(  # type: ignore[no-untyped-def]

@@ -48,7 +48,7 @@ class Operator:
         self.direct = Direct.apply
 
     def __call__(self, *arguments: Any) -> Any:
-        if not _is_eager(arguments[0]):
+        if not is_eager(arguments[0]):
             return self.registered(*arguments)
         return self.direct(*arguments) if torch.is_grad_enabled() else self.function(*arguments)
 
@@ -58,7 +58,7 @@ def operator(name: str, fake: Callable[..., Any]) -> Callable[[Callable[..., Any
     return lambda function: Operator(name, function, fake)
 
 
-def _is_eager(tensor: Tensor) -> bool:
+def is_eager(tensor: Tensor) -> bool:
     """Whether nothing but plain tensors, autograd and the device are in play."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return False

@@ -46,14 +46,17 @@ class Block(nn.Module):
         update: Float[Tensor, "B N C"] | None,
         previous: Membership | None,
     ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B N C"], Membership | None]:
-        """The stream before the last update, that update, and the membership to slice by next."""
+        """The stream before the last update, that update, and the membership to slice by next.
+
+        Without gradients the stream may be `x` itself, overwritten.
+        """
         membership = previous
         if self.coupling is not None:
-            x, normed = add_norm(x, update, self.coupling_norm, impl=self.impl)
+            x, normed = add_norm(x, update, self.coupling_norm, impl=self.impl, reuse=True)
             update, membership = self.coupling(normed, previous)
         if not self.hands_on:
             membership = None  # it holds a query, as large as the stream itself
-        x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl)
+        x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl, reuse=True)
         return x, self.mlp(normed), membership
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from slipstream.kernels import norm
 from slipstream.kernels.api import add_norm
@@ -118,3 +119,28 @@ def test_the_norm_is_of_the_sum_as_it_is_stored() -> None:
     summed, normed = add_norm(stream, update, layer, impl="fused")
     again = add_norm(summed, None, layer, impl="fused")[1]
     assert summed.dtype == normed.dtype == torch.float16 and torch.equal(normed, again)
+
+
+def test_reuse_writes_over_the_stream_where_no_gradient_is_wanted() -> None:
+    layer = nn.LayerNorm(16, device=DEVICE)
+    stream, update = (torch.randn(1, 40, 16, device=DEVICE) for _ in range(2))
+    before = stream.clone()
+    kept, _ = add_norm(stream, update, layer, impl="fused", reuse=True)
+    assert torch.equal(stream, before) and torch.equal(kept, before + update)
+    with torch.no_grad():
+        expected = add_norm(stream, update, layer, impl="fused")
+        found = add_norm(stream, update, layer, impl="fused", reuse=True)
+    assert found[0] is stream and torch.equal(stream, before + update)
+    assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+
+
+def test_reuse_leaves_strided_and_fake_streams_alone() -> None:
+    layer = nn.LayerNorm(16, device=DEVICE)
+    stream = torch.randn(1, 16, 9, device=DEVICE).transpose(1, 2)
+    before = stream.clone()
+    with torch.no_grad():
+        summed, _ = add_norm(stream, stream, layer, impl="fused", reuse=True)
+        assert torch.equal(stream, before) and torch.equal(summed, 2 * before)
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            fake = mode.from_tensor(before.contiguous())
+            assert add_norm(fake, fake, layer, impl="fused", reuse=True)[0] is not fake
