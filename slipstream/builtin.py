@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from slipstream.data.fields import PARTS, Field, Schema
 from slipstream.data.source import Source
 from slipstream.data.splits import FRACTIONS, draw_splits
 from slipstream.physics import poisson, potential_flow, taylor_green
+from slipstream.physics.poisson import Charges
 from slipstream.physics.potential_flow import PotentialFlow
 from slipstream.physics.taylor_green import TaylorGreen
 
@@ -29,6 +30,8 @@ LAGS = 6
 
 Parts = tuple[Tensor, Tensor, Tensor]
 """Coords, features and targets of one sample, (N, columns) each."""
+Config = Charges | PotentialFlow | TaylorGreen
+"""Which samples a problem may have, the number of points aside."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,10 @@ class Problem:
     """What a built-in problem consists of."""
 
     schema: Schema
-    make: Callable[[int, int, int, str], Parts]
-    """points, seed, sample, device -> the sample's columns."""
-    options: Mapping[str, Any]
-    """What its samples follow from besides, as JSON."""
+    make: Callable[[Any, int, int, int, str], Parts]
+    """config, points, seed, sample, device -> the sample's columns."""
+    config: Config
+    """The one that is taken where none is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,7 @@ class BuiltinSource:
     """`samples` samples of `points` points of a built-in problem; splits are drawn by fractions."""
 
     problem: str
+    config: Config
     samples: int
     points: int
     seed: int = 0
@@ -69,7 +73,7 @@ class BuiltinSource:
     @property
     def options(self) -> Mapping[str, Any]:
         """The number of samples is not among them: a store may grow."""
-        return {"points": self.points, "seed": self.seed, **PROBLEMS[self.problem].options}
+        return {**asdict(self.config), "points": self.points, "seed": self.seed}
 
     def ids(self) -> Sequence[str]:
         return [f"{k:06d}" for k in range(self.samples)]
@@ -81,7 +85,8 @@ class BuiltinSource:
         return {}
 
     def read(self, sample: str) -> Cloud:
-        parts = PROBLEMS[self.problem].make(self.points, self.seed, int(sample), self.device)
+        make = PROBLEMS[self.problem].make
+        parts = make(self.config, self.points, self.seed, int(sample), self.device)
         arrays = {}
         for name, part in zip(PARTS, parts, strict=True):
             fields: tuple[Field, ...] = getattr(self.schema, name)
@@ -91,9 +96,7 @@ class BuiltinSource:
 
 
 def _poisson() -> Problem:
-    charges = poisson.Charges()
-
-    def make(points: int, seed: int, sample: int, device: str) -> Parts:
+    def make(charges: Charges, points: int, seed: int, sample: int, device: str) -> Parts:
         cloud = poisson.make_samples(1, points, seed=seed, first=sample, charges=charges)
         return cloud.coords[0], cloud.features[0], cloud.targets[0]
 
@@ -102,24 +105,21 @@ def _poisson() -> Problem:
         features=(Field("density"),),
         targets=(Field("potential"), Field("field", components=3)),
     )
-    return Problem(schema, make, asdict(charges))
+    return Problem(schema, make, Charges())
 
 
 def _potential_flow(name: str) -> Problem:
     quantities = potential_flow.PROBLEMS[name]
 
-    def make(points: int, seed: int, sample: int, device: str) -> Parts:
-        config = PotentialFlow(points=points)
+    def make(config: PotentialFlow, points: int, seed: int, sample: int, device: str) -> Parts:
+        config = replace(config, points=points)
         made = potential_flow.make_sample(name, config, seed=seed, sample=sample, device=device)
         return made.coords, made.features, made.targets
 
     def fields(part: Sequence[potential_flow.Quantity]) -> tuple[Field, ...]:
         return tuple(Field(q.name, q.unit, components=q.components) for q in part)
 
-    schema = Schema(*(fields(part) for part in quantities))
-    options = asdict(PotentialFlow())
-    del options["points"]
-    return Problem(schema, make, options)
+    return Problem(Schema(*(fields(part) for part in quantities)), make, PotentialFlow())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +130,8 @@ class TaylorGreenSource:
     pairs of a trajectory are in one split. `points` is the cube of an even number: the grid.
     """
 
+    config: TaylorGreen
+    """Its `stored` becomes what the points say."""
     samples: int
     points: int
     seed: int = 0
@@ -138,17 +140,8 @@ class TaylorGreenSource:
 
     def __post_init__(self) -> None:
         check_whole("samples", self.samples, 1)
-        self.config  # noqa: B018 - it checks the points
-
-    @property
-    def config(self) -> TaylorGreen:
-        edge = round(self.points ** (1 / 3))
-        if edge**3 != self.points or edge % 2 or not 4 <= edge <= TaylorGreen().grid:
-            raise ValueError(
-                "points of taylor-green must be the cube of an even number from 4 to"
-                f" {TaylorGreen().grid}, as 32768, got {self.points}"
-            )
-        return TaylorGreen(stored=edge)
+        edge = _grid_edge(self.points, self.config.grid)
+        object.__setattr__(self, "config", replace(self.config, stored=edge))
 
     @property
     def schema(self) -> Schema:
@@ -199,6 +192,18 @@ class TaylorGreenSource:
         ]
 
 
+def _grid_edge(points: int, largest: int) -> int:
+    """Grid points along an edge of a cube of so many in all."""
+    check_whole("points", points, 1)
+    edge = round(points ** (1 / 3))
+    if edge**3 != points or edge % 2 or not 4 <= edge <= largest:
+        raise ValueError(
+            f"points of taylor-green must be the cube of an even number from 4 to {largest}, as"
+            f" 32768, got {points}"
+        )
+    return edge
+
+
 @lru_cache(maxsize=1)
 def _trajectory(
     config: TaylorGreen, seed: int, sample: int, device: str
@@ -207,14 +212,42 @@ def _trajectory(
     return taylor_green.make_trajectory(config, seed=seed, sample=sample, device=device)
 
 
-def builtin_source(
-    problem: str, *, samples: int, points: int, seed: int = 0, device: str = "cpu"
-) -> Source:
-    """The source of a built-in problem by its name."""
+def builtin_config(problem: str, settings: Mapping[str, Any]) -> Config:
+    """The usual samples of a problem with some settings changed; lists stand for tuples."""
+    usual = _usual_config(problem)
+    names = [field.name for field in fields(usual) if field.name not in ("points", "stored")]
+    for name in settings:
+        check_choice(f"a setting of {problem}", name, names)
+    given = {name: tuple(v) if isinstance(v, list) else v for name, v in settings.items()}
+    try:
+        return type(usual)(**{**vars(usual), **given})
+    except TypeError as error:
+        raise ValueError(f"the settings of {problem} must be like {usual}, got {error}") from None
+
+
+def _usual_config(problem: str) -> Config:
     check_choice("problem", problem, NAMES)
-    if problem == "taylor-green":
-        return TaylorGreenSource(samples=samples, points=points, seed=seed, device=device)
-    return BuiltinSource(problem=problem, samples=samples, points=points, seed=seed, device=device)
+    return PROBLEMS[problem].config if problem in PROBLEMS else TaylorGreen()
+
+
+def builtin_source(
+    problem: str,
+    *,
+    samples: int,
+    points: int,
+    seed: int = 0,
+    device: str = "cpu",
+    config: Config | None = None,
+) -> Source:
+    """The source of a built-in problem by its name; `config` where not the usual samples."""
+    usual = _usual_config(problem)
+    config = usual if config is None else config
+    if type(config) is not type(usual):
+        raise ValueError(f"config of {problem} must be a {type(usual).__name__}, got {config!r}")
+    common: dict[str, Any] = {"samples": samples, "points": points, "seed": seed, "device": device}
+    if isinstance(config, TaylorGreen):
+        return TaylorGreenSource(config=config, **common)
+    return BuiltinSource(problem=problem, config=config, **common)
 
 
 PROBLEMS: dict[str, Problem] = {

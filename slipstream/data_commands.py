@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from slipstream.builtin import NAMES, builtin_source
+from slipstream.builtin import NAMES, builtin_config, builtin_source
 from slipstream.core import runtime
+from slipstream.data.benchmarks import manifest_warnings
 from slipstream.data.check import check_store
-from slipstream.data.ingest import Progress as Event
 from slipstream.data.ingest import Report, ingest, merge
 from slipstream.data.store import open_store
+from slipstream.ingest_commands import ingest as ingest_command
+from slipstream.inspect_commands import inspect as inspect_command
+from slipstream.store_commands import (
+    bar,
+    ingest_bar,
+    parse_settings,
+    parse_shard,
+    report_text,
+    warn,
+)
 
 app = typer.Typer(
     name="data",
-    help="Point stores: make built-in data, verify, merge shards.",
+    help="Point stores: make built-in data, ingest files, verify, merge shards.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Workers = Annotated[int, typer.Option(help="Processes, a sample at a time each.")]
 StorePath = Annotated[Path, typer.Argument(help="Folder of the store.")]
+
+app.command(name="ingest")(ingest_command)
+app.command(name="inspect")(inspect_command)
 
 
 @app.command()
@@ -44,6 +53,10 @@ def make(
     seed: Annotated[int, typer.Option(help="Of samples, splits and the order of rows.")] = 0,
     workers: Workers = 1,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="name=value, as inflow=varying; again for more."),
+    ] = None,
     shard: Annotated[
         str, typer.Option(help="i/n: every n-th sample from i, for many machines; then merge.")
     ] = "0/1",
@@ -54,9 +67,12 @@ def make(
     Example: slipstream data make potential-flow-surface --samples 64 --out stores/flow
     """
     where = str(runtime.pick_device(device))
-    source = builtin_source(problem, samples=samples, points=points, seed=seed, device=where)
-    part = _parse_shard(shard)
-    with _progress_bar(f"make {problem}") as show:
+    config = builtin_config(problem, parse_settings(settings or []))
+    source = builtin_source(
+        problem, samples=samples, points=points, seed=seed, device=where, config=config
+    )
+    part = parse_shard(shard)
+    with ingest_bar(f"make {problem}") as show:
         report = ingest(source, out, seed=seed, workers=workers, shard=part, progress=show)
     _say(report, out, part, as_json)
 
@@ -67,7 +83,7 @@ def check(store: StorePath, workers: Workers = 1, as_json: Json = False) -> None
 
     Example: slipstream data check stores/flow
     """
-    with _bar(f"check {store}") as advance:
+    with bar(f"check {store}") as advance:
         findings = check_store(store, workers=workers, progress=advance)
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
@@ -89,40 +105,11 @@ def merge_shards(store: StorePath) -> None:
     """
     manifest = merge(store)
     print(f"{store}: {len(manifest.samples)} samples, {len(manifest.quarantined)} quarantined.")
-
-
-def _parse_shard(text: str) -> tuple[int, int]:
-    index, slash, count = text.partition("/")
-    if not (slash and index.isdecimal() and count.isdecimal()):
-        raise ValueError(f"shard must be i/n with whole numbers, as 0/4, got {text!r}")
-    return int(index), int(count)
+    warn(manifest_warnings(manifest))
 
 
 def _say(report: Report, out: Path, shard: tuple[int, int], as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(report), indent=2))
         return
-    bad = f", {len(report.quarantined)} quarantined" if report.quarantined else ""
-    then = f"; merge when all {shard[1]} shards are done" if shard[1] > 1 else ""
-    print(f"{out}: {len(report.written)} written, {len(report.kept)} kept{bad}{then}.")
-    for sample, reason in report.quarantined.items():
-        print(f"  {sample}: {reason}")
-
-
-@contextmanager
-def _progress_bar(title: str) -> Iterator[Callable[[Event], None]]:
-    with _bar(title) as advance:
-        yield lambda event: advance(event.done, event.total)
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    print(report_text(report, out, shard))

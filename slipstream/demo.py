@@ -7,14 +7,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import torch
-
+from slipstream.builtin import builtin_source
 from slipstream.core.records import append_record
 from slipstream.core.runtime import device_name, pick_device
+from slipstream.data.ingest import ingest
+from slipstream.data.store import Store, open_store
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import Size
-from slipstream.physics import poisson
-from slipstream.training.trainer import Samples, TrainConfig, fit, validate
+from slipstream.physics.poisson import Charges
+from slipstream.training.trainer import (
+    TrainConfig,
+    evaluation_batches,
+    fit,
+    training_batches,
+    validate,
+)
 
 VARIANTS = ("baseline", "no-token-attention", "mlp-only", "slice-once")
 Watch = Callable[[str, int], Callable[[float], None]]
@@ -28,7 +35,7 @@ class DemoConfig:
     training_samples: int = 512
     validation_samples: int = 64
     points: int = 256
-    charges: poisson.Charges = poisson.Charges(number=(1, 3), width=(0.1, 0.14), box=(0.35, 0.65))
+    charges: Charges = Charges(number=(1, 3), width=(0.1, 0.14), box=(0.35, 0.65))
     size: Size = Size(layers=4, width=64, heads=4, slices=16)
     train: TrainConfig = TrainConfig(steps=2000, warmup=0.05)
     seed: int = 0
@@ -45,42 +52,37 @@ class Result:
     seconds: float
 
 
-def make_data(config: DemoConfig) -> tuple[Samples, Samples]:
-    """Training and validation samples, each channel scaled by the training set's statistics."""
-    training = poisson.make_samples(
-        config.training_samples, config.points, seed=config.seed, charges=config.charges
-    )
-    validation = poisson.make_samples(
-        config.validation_samples,
-        config.points,
+def make_store(config: DemoConfig, out: Path) -> Store:
+    """The demo's data, as `slipstream data make poisson` makes them; what is there is kept."""
+    path = out / f"poisson-seed-{config.seed}"
+    parts = {"train": config.training_samples, "val": config.validation_samples}
+    samples = sum(parts.values())
+    source = builtin_source(
+        "poisson",
+        samples=samples,
+        points=config.points,
         seed=config.seed,
-        first=config.training_samples,
-        charges=config.charges,
+        config=config.charges,
     )
-    feature_std, feature_mean = torch.std_mean(training.features, (0, 1))
-    target_std, target_mean = torch.std_mean(training.targets, (0, 1))
-
-    def scaled(cloud: poisson.Cloud) -> Samples:
-        return Samples(
-            2 * cloud.coords - 1,
-            (cloud.features - feature_mean) / feature_std,
-            (cloud.targets - target_mean) / target_std,
-        )
-
-    return scaled(training), scaled(validation)
+    fractions = {split: count / samples for split, count in parts.items()}
+    ingest(source, path, seed=config.seed, fractions=fractions)
+    return open_store(path)
 
 
 def run_demo(config: DemoConfig, out: Path, watch: Watch, device: str = "cpu") -> list[Result]:
     """Train and validate every variant; append one record each to `out`/records.jsonl."""
     where = pick_device(device)
     out.mkdir(parents=True, exist_ok=True)
-    training, validation = (samples.to(where) for samples in make_data(config))
+    store = make_store(config, out)
+    sizes = store.schema.coord_dim, store.schema.feature_dim, store.schema.target_dim
+    groups = store.schema.target_groups
     results = []
     for variant in VARIANTS:
         started = time.perf_counter()
-        model = Transolver(3, 1, 4, variant=variant, size=config.size, seed=config.seed).to(where)
-        fit(model, training, poisson.GROUPS, config.train, watch(variant, config.train.steps))
-        error = validate(model, validation, poisson.GROUPS)
+        model = Transolver(*sizes, variant=variant, size=config.size, seed=config.seed).to(where)
+        batches = training_batches(store, config.train, where)
+        fit(model, batches, groups, config.train, watch(variant, config.train.steps))
+        error = validate(model, evaluation_batches(store, "val", where), groups)
         seconds = time.perf_counter() - started
         count = model.parameter_count()
         result = Result(variant, count, error.mean(), error.by_group(), round(seconds, 1))

@@ -7,16 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from slipstream.builtin import LAGS, PROBLEMS, BuiltinSource, builtin_source
-from slipstream.data.source import Source
 from slipstream.data.store import open_store
-from slipstream.physics.taylor_green import TaylorGreen
 
 
 def slipstream(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -98,17 +93,6 @@ def test_bad_input_is_one_sentence(
     assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_every_problem_is_a_pure_function_of_its_sample(problem: str, tmp_path: Path) -> None:
-    few, many = (BuiltinSource(problem=problem, samples=n, points=30) for n in (2, 5))
-    one, same = few.read("000001"), many.read("000001")
-    other = many.read("000002")
-    for name in one.arrays:
-        np.testing.assert_array_equal(one.arrays[name], same.arrays[name])
-    assert any((one.arrays[n] != other.arrays[n]).any() for n in one.arrays)
-    assert one.rows == 30 and one.schema.width == sum(a.shape[1] for a in one.arrays.values())
-
-
 def test_a_store_of_another_problem_is_left_alone(tmp_path: Path) -> None:
     store = tmp_path / "s"
     assert (
@@ -118,19 +102,3 @@ def test_a_store_of_another_problem_is_left_alone(tmp_path: Path) -> None:
     done = slipstream("make", "poisson", "--samples", 3, "--points", 8, "--out", store)
     assert done.returncode == 2 and "options must be what" in done.stderr
     assert contents(store) == before and open_store(store).rows("000000") == 9
-
-
-def test_pairs_of_taylor_green(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = TaylorGreen(grid=8, stored=4, states=4, modes=2)
-    monkeypatch.setattr("slipstream.builtin.TaylorGreen", lambda **kw: replace(small, **kw))
-    source = builtin_source("taylor-green", samples=10, points=64)
-    assert isinstance(source, Source)
-    ids, splits = source.ids(), source.splits()
-    assert len(ids) == 10 * 6 and LAGS >= 3 and splits is not None
-    assert sorted(i for members in splits.values() for i in members) == sorted(ids)
-    of_split = {s: {i[:6] for i in members} for s, members in splits.items()}
-    assert sum(map(len, of_split.values())) == 10  # a trajectory is in one split
-    first, second = source.read("000001-00-02"), source.read("000001-02-01")
-    assert first.rows == 64 and first.parameters["lead_time"] == 2 * small.interval
-    np.testing.assert_array_equal(first.arrays["later_velocity"], second.arrays["velocity"])
-    assert float(np.ptp(first.arrays["lead_time"])) == 0.0

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from slipstream import Size
+from slipstream import Size, Transolver
+from slipstream.builtin import builtin_source
 from slipstream.core.records import read_records
-from slipstream.demo import VARIANTS, DemoConfig, Result, conclude, make_data, run_demo
-from slipstream.training.trainer import TrainConfig
+from slipstream.data.check import check_store
+from slipstream.data.normalize import make_normaliser
+from slipstream.demo import VARIANTS, DemoConfig, Result, conclude, make_store, run_demo
+from slipstream.metrics import relative_error
+from slipstream.training.trainer import TrainConfig, fit, training_batches
 
 TINY = DemoConfig(
     training_samples=4,
@@ -29,6 +36,10 @@ def results(**errors: float) -> list[Result]:
     return [Result(name.replace("_", "-"), 1, error, {}, 0.0) for name, error in given.items()]
 
 
+def quiet(name: str, steps: int) -> Callable[[float], None]:
+    return lambda loss: None
+
+
 def test_two_runs_give_identical_numbers_and_append_records(tmp_path: Path) -> None:
     told: list[str] = []
 
@@ -46,19 +57,41 @@ def test_two_runs_give_identical_numbers_and_append_records(tmp_path: Path) -> N
     assert rows[2]["kernels"] == "none: this variant has no coupling"
 
 
-def test_data_are_scaled_by_the_training_set() -> None:
-    training, validation = make_data(replace(TINY, training_samples=64))
-    for part in (training.features, training.targets):
-        assert part.mean((0, 1)).abs().max() < 1e-4
-        assert (part.std((0, 1)) - 1).abs().max() < 1e-4
-    assert validation.targets.mean((0, 1)).abs().max() > 1e-3
-    assert training.coords.min() >= -1 and training.coords.max() > 0.9
+def test_errors_are_those_on_samples_it_was_not_trained_on(tmp_path: Path) -> None:
+    (found,) = (r for r in run_demo(TINY, tmp_path, quiet) if r.variant == "mlp-only")
+    store, cpu = make_store(TINY, tmp_path), torch.device("cpu")
+    groups = store.schema.target_groups
+    model = Transolver(3, 1, 4, variant="mlp-only", size=TINY.size)
+    fit(model, training_batches(store, TINY.train, cpu), groups, TINY.train)
+    rows = torch.from_numpy(np.stack([store.array(sample) for sample in store.ids("val")]))
+    unseen = make_normaliser(store.schema, store.statistics).rows.forward(rows)
+    prediction = model(unseen[..., :3], unseen[..., 3:4]).detach()
+    assert float(relative_error(prediction, unseen[..., 4:], groups)) == pytest.approx(found.error)
 
 
-def test_no_validation_sample_was_trained_on() -> None:
-    training, validation = make_data(TINY)
-    clouds = [*training.coords, *validation.coords]
-    assert len({tuple(cloud.flatten().tolist()) for cloud in clouds}) == 6
+def test_the_data_are_a_store_of_the_builtin_problem(tmp_path: Path) -> None:
+    store = make_store(TINY, tmp_path)
+    assert check_store(store.path) == []
+    assert {split: len(ids) for split, ids in store.splits.items()} == {"train": 4, "val": 2}
+    assert not set(store.ids("train")) & set(store.ids("val"))
+    source = builtin_source("poisson", samples=6, points=16, config=TINY.charges)
+    for sample in source.ids():
+        (rows,) = source.read(sample).blocks()
+        assert sorted(store.array(sample).tolist()) == sorted(rows.tolist())
+
+
+def test_what_is_made_is_kept_and_each_seed_has_its_own(tmp_path: Path) -> None:
+    first = make_store(TINY, tmp_path)
+    made = {path: path.stat().st_mtime_ns for path in first.path.rglob("*.npy")}
+    lost = first.file("000002")
+    whole = lost.read_bytes()
+    lost.unlink()
+    again = make_store(TINY, tmp_path)
+    assert again.manifest == first.manifest and lost.read_bytes() == whole
+    kept = {path: when for path, when in made.items() if path != lost}
+    assert kept.items() <= {path: path.stat().st_mtime_ns for path in made}.items()
+    other = make_store(replace(TINY, seed=1), tmp_path)
+    assert other.path != first.path and check_store(first.path) == []
 
 
 @pytest.mark.parametrize(

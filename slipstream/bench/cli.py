@@ -17,6 +17,7 @@ from slipstream.bench import cases as measured
 from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench import run, subjects, tables
+from slipstream.bench.mesh import measure_mesh
 from slipstream.bench.workers import available_cores
 from slipstream.core import runtime
 from slipstream.core.checks import check_whole
@@ -182,10 +183,12 @@ def data(
     rows: Annotated[int, typer.Option(help="Of the sample that is drawn from.")] = 40_000_000,
     points: Annotated[int, typer.Option(help="Of one draw.")] = 266_000,
     repeats: Repeats = 10,
+    mesh_points: Annotated[int, typer.Option(help="Of the mesh that is ingested.")] = 10_000_000,
 ) -> None:
-    """Draw points from a large sample: window, exact and whole, and through the loader.
+    """Draw points from a large sample (window, exact, whole, loader), and ingest a volume mesh.
 
-    Writes a store of random rows aside (40 bytes a row) and removes it again.
+    Writes a store of random rows aside (40 bytes a row), then a mesh (130 bytes a point), and
+    removes them again.
 
     Example: slipstream bench data --rows 40000000 --points 266000
     """
@@ -197,6 +200,8 @@ def data(
             draws.measure_loader(store, points=points, workers=workers, draws=5 * repeats)
             for workers in (0, 1, 2)
         ]
+    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        found["mesh"] = measure_mesh(Path(folder), points=mesh_points)
     machine = {"device": runtime.device_name(torch.device("cpu")), "commit": runtime.commit()}
     record = append_record(out, "data", {**found, "loaders": loaders, **machine})
     out.with_suffix(".md").write_text(tables.data(record))

@@ -189,5 +189,24 @@ def data(record: dict[str, Any]) -> str:
         *(f"| {row['workers']} | {row['draws_per_second']:.0f} |" for row in record["loaders"]),
         "",
         f"Written at {record['ingest_rows_per_second'] / 1e6:.2f} million rows a second.",
+        "",
+        *_mesh(record["mesh"]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _mesh(found: dict[str, Any]) -> list[str]:
+    """The ingest of a mesh."""
+    size, read, peak, start = (
+        found[f"{what}_bytes"] / 1e9 for what in ("uncompressed", "read", "peak", "start")
+    )
+    return [
+        f"A volume mesh of {found['points']:,} points and {found['cells']:,} cells, {size:.2f} GB"
+        f" uncompressed, {read:.2f} of them read:",
+        "",
+        "| ingest | |",
+        "| --- | --- |",
+        f"| million points a second | {found['points_per_second'] / 1e6:.2f} |",
+        f"| peak memory, GB | {peak:.2f} ({start:.2f} before it began) |",
+        f"| peak over uncompressed size | {peak / size:.2f} |",
+    ]

@@ -17,11 +17,13 @@ def sha256_of(path: Path) -> str:
 
 
 def publish(aside: Path, path: Path) -> None:
-    """Give a finished file its name: to any reader it is there whole, or not at all."""
+    """Give a finished file its name: to any reader it is there whole, or not at all.
+
+    After a power failure the name may be gone until `sync_folder`, but what has it is whole.
+    """
     with aside.open("rb") as file:
         os.fsync(file.fileno())
     os.replace(aside, path)
-    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
@@ -33,12 +35,19 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a small file, whole or not at all: what was there stays until the new one is safe."""
+def write_text(path: Path, text: str, *, durable: bool = True) -> None:
+    """Write a small file, whole or not at all: what was there stays until the new one is safe.
+
+    Not `durable`, that holds for a killed process but not for a power failure.
+    """
     aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         aside.write_text(text)
-        publish(aside, path)
+        if durable:
+            publish(aside, path)
+            sync_folder(path.parent)
+        else:
+            os.replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise

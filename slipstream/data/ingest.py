@@ -11,12 +11,13 @@ import errno
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from slipstream.core.checks import check_whole
 from slipstream.data.cloud import RowBlocks
-from slipstream.data.files import sha256_of
+from slipstream.data.files import sha256_of, sync_folder
 from slipstream.data.manifest import (
     NAME,
     Manifest,
@@ -96,6 +97,8 @@ def ingest(
         task = _Task(source, store, origin, work, hash_files)
         entries, bad = _run(task, mine, kept, workers, progress or (lambda event: None))
         unfinished.drop(work)
+        if entries:
+            sync_folder(sample_file(store, next(iter(entries))).parent)
         part = Part(origin, splits, entries, bad)
         if shard[1] == 1:
             _publish(store, [part])
@@ -227,8 +230,14 @@ def _describe_files(files: Mapping[str, Path], hashed: bool) -> dict[str, dict[s
             raise ValueError(f"source file {name} must exist, got none")
         described[name] = {"bytes": path.stat().st_size}
         if hashed:
-            described[name]["sha256"] = sha256_of(path)
+            described[name]["sha256"] = _hash(path, path.stat().st_mtime_ns)
     return described
+
+
+@lru_cache(maxsize=256)
+def _hash(path: Path, changed: int) -> str:
+    """Kept, since some files hold many samples; `changed` is when the file last was."""
+    return sha256_of(path)
 
 
 def _checked_ids(ids: Sequence[str]) -> list[str]:

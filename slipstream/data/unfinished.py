@@ -92,19 +92,28 @@ class Unfinished:
         shutil.rmtree(work, ignore_errors=True)
 
     def record(self, sample: str, entry: SampleEntry) -> None:
-        """Note that a sample is written: the next run keeps it."""
-        write_text(self._record(sample), json_text(entry.to_json()))
+        """Note that a sample is written: the next run keeps it.
+
+        Not durable: a record that a power failure spoils is read as none.
+        """
+        write_text(self._record(sample), json_text(entry.to_json()), durable=False)
 
     def finished(self, ids: Sequence[str], before: Manifest | None) -> dict[str, SampleEntry]:
         """The samples that the manifest or an earlier run has, and whose files are there."""
         entries = {}
         for sample in ids:
             entry = before.samples.get(sample) if before else None
-            if entry is None and self._record(sample).is_file():
-                entry = SampleEntry.from_json(read_json(self._record(sample)))
+            if entry is None:
+                entry = self._recorded(sample)
             if entry and _has_size(sample_file(self.store, sample), entry.bytes):
                 entries[sample] = entry
         return entries
+
+    def _recorded(self, sample: str) -> SampleEntry | None:
+        try:
+            return SampleEntry.from_json(read_json(self._record(sample)))
+        except (FileNotFoundError, ValueError, KeyError):
+            return None
 
     def write_part(self, shard: tuple[int, int], part: Part) -> None:
         text = json_text(part.to_json(), spread=("splits", "samples", "quarantined"))

@@ -130,6 +130,7 @@ def _integrals(mesh: TriangleMesh, points: Tensor, *, own: int | None) -> tuple[
         height.diagonal(own).zero_()
     start, end = mesh.edges.unbind(1)
     length = (mesh.vertices[end] - mesh.vertices[start]).norm(dim=-1)
-    total = distance[:, start] + distance[:, end]
-    beyond = (total - length).clamp_(min=torch.finfo(total.dtype).eps * float(length.max()))
-    return ((total + length) / beyond).log_(), solid_angles(mesh, distance, height)
+    total = distance[:, start].add_(distance[:, end])
+    # The bound stays a tensor: as a number it would make every block wait for the device.
+    beyond = (total - length).clamp_(min=torch.finfo(total.dtype).eps * length.max())
+    return total.add_(length).div_(beyond).log_(), solid_angles(mesh, distance, height)

@@ -18,10 +18,6 @@ from slipstream.core.checks import check_whole
 from slipstream.core.runtime import generator
 from slipstream.core.shapes import Float
 
-FEATURES = ("density",)
-GROUPS = {"potential": (0,), "field": (1, 2, 3)}
-"""Output channels by group, for the metric."""
-
 _SERIES_BELOW = 1e-2
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from slipstream.core.checks import check_at_least, check_choice, check_whole
 from slipstream.core.runtime import generator
 from slipstream.core.shapes import Float
-from slipstream.physics.bodies import FAMILIES, Body, check_apart, draw_body, place_apart, unit
+from slipstream.physics.bodies import FAMILIES, Body, draw_body, place_apart, unit
 from slipstream.physics.panels import (
     centroid_potential,
     induced_flow,
@@ -173,7 +173,6 @@ def draw_scene(config: PotentialFlow, *, seed: int, sample: int) -> tuple[tuple[
         direction = unit(torch.randn(3, generator=draw, dtype=torch.float64))
         gap = config.gap[0] + (config.gap[1] - config.gap[0]) * share
         bodies = place_apart(*bodies, gap=gap, direction=direction)
-        check_apart([body.mesh(8) for body in bodies], 0.9 * gap)
     return bodies, freestream
 
 
@@ -197,11 +196,11 @@ def wall_flow(flow: Flow, at: SurfacePoints) -> tuple[Tensor, Tensor, Tensor]:
     position, normal, velocity = (torch.empty_like(at.directions) for _ in range(3))
     for k, body in enumerate(flow.bodies):
         (rows,) = torch.where(at.face // count == k)
-        own = SurfacePoints(at.face[rows] % count, at.directions[rows])
+        wall, face = body.at(at.directions[rows]), at.face[rows] % count
         values = potential[k * count : (k + 1) * count]
-        n = body.normals(own.directions)
-        position[rows], normal[rows] = body.positions(own.directions), n
-        gradient = surface_gradient(body, values, own, frequency=flow.frequency)
+        n = wall.normals
+        position[rows], normal[rows] = wall.positions, n
+        gradient = surface_gradient(wall, face, values, frequency=flow.frequency)
         velocity[rows] = flow.freestream - (n @ flow.freestream)[:, None] * n + gradient
     return position, normal, velocity
 
@@ -269,7 +268,7 @@ def _off_the_wall(config: PotentialFlow, flow: Flow, numbers: Tensor) -> Tensor:
     foot = torch.empty_like(at.directions)
     for k, body in enumerate(flow.bodies):
         (rows,) = torch.where(at.face // count == k)
-        foot[rows] = body.positions(at.directions[rows])
+        foot[rows] = body.at(at.directions[rows]).positions
     ratio = config.reach / config.clearance
     height = config.clearance * ratio ** numbers[:, 3:]
     return foot + height * flow.mesh.normals[at.face]

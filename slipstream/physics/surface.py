@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from slipstream.core.shapes import Float
-from slipstream.physics.bodies import Body, icosphere, unit
+from slipstream.physics.bodies import WallPoints, icosphere, unit
 from slipstream.physics.triangles import TriangleMesh
 
 _NEIGHBOURS = 12  # a triangle and those that share a corner with it: twice the unknowns
@@ -52,19 +52,20 @@ def draw_on_surface(mesh: TriangleMesh, frequency: int, numbers: Tensor) -> Surf
     face = face.clamp(max=len(mesh.faces) - 1)
     root = numbers[:, 1].sqrt()
     shares = torch.stack((1 - root, root * (1 - numbers[:, 2]), root * numbers[:, 2]), -1)
-    unit_mesh = icosphere(frequency).to(numbers.device)
+    unit_mesh = icosphere(frequency, numbers.device)
     corners = unit_mesh.corners[face % len(unit_mesh.faces)]
     return SurfacePoints(face, unit((shares[..., None] * corners).sum(1)))
 
 
 def surface_gradient(
-    body: Body, values: Float[Tensor, " F"], at: SurfacePoints, *, frequency: int
+    wall: WallPoints, face: Tensor, values: Float[Tensor, " F"], *, frequency: int
 ) -> Float[Tensor, "P 3"]:
-    """Gradient along the smooth body of `values` at its centroids, at points of its own."""
+    """Gradient along the smooth body of `values` at its centroids, at points on the panels `face`
+    (P) of its own."""
     fits = surface_fits(frequency, values.device)
-    coefficients = (fits.solvers @ values[fits.neighbours][..., None])[at.face, :, 0]
-    frame, centre = fits.frames[at.face], fits.centres[at.face]
-    x, y = (frame @ (at.directions - centre)[..., None])[..., 0].unbind(-1)
+    coefficients = (fits.solvers @ values[fits.neighbours][..., None])[face, :, 0]
+    frame, centre = fits.frames[face], fits.centres[face]
+    x, y = (frame @ (wall.directions - centre)[..., None])[..., 0].unbind(-1)
     by_x = (
         coefficients * torch.stack([i * x ** max(i - 1, 0) * y**j for i, j in _POWERS], -1)
     ).sum(-1)
@@ -72,9 +73,9 @@ def surface_gradient(
         coefficients * torch.stack([j * x**i * y ** max(j - 1, 0) for i, j in _POWERS], -1)
     ).sum(-1)
     # On the sphere s = z centre + x frame_0 + y frame_1 with z = sqrt(1 - x^2 - y^2).
-    z = (at.directions * centre).sum(-1)
-    along_x = body.tangents(at.directions, frame[:, 0] - (x / z)[:, None] * centre)
-    along_y = body.tangents(at.directions, frame[:, 1] - (y / z)[:, None] * centre)
+    z = (wall.directions * centre).sum(-1)
+    along_x = wall.tangents(frame[:, 0] - (x / z)[:, None] * centre)
+    along_y = wall.tangents(frame[:, 1] - (y / z)[:, None] * centre)
     normal = torch.linalg.cross(along_x, along_y)
     rise = by_x[:, None] * torch.linalg.cross(along_y, normal)
     rise = rise + by_y[:, None] * torch.linalg.cross(normal, along_x)

@@ -13,9 +13,9 @@ from torch import Tensor
 from slipstream.core.checks import check_finite, check_shape
 from slipstream.core.shapes import Float
 
-PAIRS = {"cpu": 1 << 19, "cuda": 1 << 23}
+PAIRS = {"cpu": 1 << 19, "cuda": 1 << 24}
 """Point-triangle pairs worked on at once: 4 MiB per float64 array on a CPU, so that a
-dozen of them stay near its cache, 64 MiB on a GPU, which fills it."""
+dozen of them stay near its cache; 128 MiB on a GPU, so that 4096 panels are one block."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,19 @@
-"""The simplest honest trainer: samples in memory, AdamW, warm-up, cosine decay, relative L1."""
+"""The simplest honest trainer: batches of a store, AdamW, warm-up, cosine decay, relative L1."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from slipstream.core.checks import check_at_least, check_whole
-from slipstream.core.runtime import generator
-from slipstream.core.shapes import Float
+from slipstream.data.batches import Batch, PointDataset
+from slipstream.data.loader import Loader, Share
+from slipstream.data.normalize import make_normaliser
+from slipstream.data.store import Store
 from slipstream.metrics import Groups, MeanRelativeError, relative_error
 
 
@@ -38,32 +40,35 @@ class TrainConfig:
         check_at_least("warmup", self.warmup, 0)
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Normalised samples of equally many points, all in memory."""
+def training_batches(store: Store, config: TrainConfig, device: torch.device) -> Iterator[Batch]:
+    """Normalised batches of the split "train", all points of a sample, without end: a new order
+    each epoch, from the seed alone."""
+    dataset = PointDataset(store, "train", seed=config.seed)
+    loader = Loader(dataset, Share(batch_size=config.batch))
+    normaliser = make_normaliser(store.schema, store.statistics)
+    while True:
+        for batch in loader:
+            yield batch.to(device).normalise(normaliser)
 
-    coords: Float[Tensor, "S N d"]
-    features: Float[Tensor, "S N f"]
-    targets: Float[Tensor, "S N k"]
 
-    def __len__(self) -> int:
-        return len(self.coords)
-
-    def __getitem__(self, index: Tensor | slice) -> Samples:
-        return Samples(self.coords[index], self.features[index], self.targets[index])
-
-    def to(self, device: torch.device) -> Samples:
-        return Samples(self.coords.to(device), self.features.to(device), self.targets.to(device))
+def evaluation_batches(
+    store: Store, split: str, device: torch.device, batch: int = 16
+) -> Iterator[Batch]:
+    """Every sample of a split once, normalised as in training."""
+    share = Share(batch_size=batch, shuffle=False, even=False)
+    normaliser = make_normaliser(store.schema, store.statistics)
+    for part in Loader(PointDataset(store, split), share):
+        yield part.to(device).normalise(normaliser)
 
 
 def fit(
     model: nn.Module,
-    samples: Samples,
+    batches: Iterable[Batch],
     groups: Groups,
     config: TrainConfig,
     on_step: Callable[[float], None] = lambda loss: None,
 ) -> None:
-    """Train `model` in place; `on_step` receives the loss of every step.
+    """Train `model` in place on normalised batches, one a step; `on_step` receives every loss.
 
     Raises FloatingPointError when a loss is not finite: such a run says nothing.
     """
@@ -72,8 +77,7 @@ def fit(
         optimizer, lambda step: learning_rate_factor(step, config)
     )
     model.train()
-    for step, index in zip(range(config.steps), shuffled(len(samples), config), strict=False):
-        batch = samples[index.to(samples.coords.device)]
+    for step, batch in zip(range(config.steps), batches, strict=False):
         prediction = model(batch.coords, batch.features)
         loss = relative_error(prediction, batch.targets, groups, check_values=False)
         optimizer.zero_grad()
@@ -88,15 +92,12 @@ def fit(
 
 
 @torch.no_grad()
-def validate(
-    model: nn.Module, samples: Samples, groups: Groups, batch: int = 16
-) -> MeanRelativeError:
-    """The relative L1 error over all samples."""
+def validate(model: nn.Module, batches: Iterable[Batch], groups: Groups) -> MeanRelativeError:
+    """The relative L1 error over all samples of the batches."""
     error = MeanRelativeError(groups)
     model.eval()
-    for start in range(0, len(samples), batch):
-        part = samples[slice(start, start + batch)]
-        error.update(model(part.coords, part.features), part.targets)
+    for batch in batches:
+        error.update(model(batch.coords, batch.features), batch.targets)
     return error
 
 
@@ -119,14 +120,3 @@ def learning_rate_factor(step: int, config: TrainConfig) -> float:
         return (step + 1) / warmup
     progress = (step - warmup) / max(1, config.steps - warmup)
     return 0.5 * (1 + math.cos(math.pi * progress))
-
-
-def shuffled(samples: int, config: TrainConfig) -> Iterator[Tensor]:
-    """Batches of sample indices without end, a new order each epoch, from the seed alone."""
-    batch = min(config.batch, samples)
-    epoch = 0
-    while True:
-        order = torch.randperm(samples, generator=generator(config.seed, "epoch", epoch))
-        for start in range(0, samples - batch + 1, batch):
-            yield order[start : start + batch]
-        epoch += 1

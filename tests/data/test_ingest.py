@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from slipstream.data import unfinished
 from slipstream.data.check import check_store
 from slipstream.data.ingest import Progress, ingest, merge
+from slipstream.data.manifest import Origin
 from slipstream.data.splits import draw_splits
 from slipstream.data.statistics import statistics_of
 from slipstream.data.store import open_store
@@ -394,3 +396,32 @@ def test_the_manifest_is_readable_json(whole: dict[str, bytes]) -> None:
     }  # fmt: skip
     assert list(manifest["quarantined"]) == ["s03"]
     assert len(whole["manifest.json"].splitlines()) < 40
+
+
+def test_a_spoilt_record_is_none(tmp_path: Path) -> None:
+    source, whole, store = Made(), tmp_path / "whole", tmp_path / "store"
+    ingest(source, whole)
+    begun = unfinished.Unfinished(store)
+    begun.begin(Origin(source.schema, source.name, dict(source.options), 0), source.ids())
+    for text in ("", "{", "{}"):
+        (begun.path / "done" / "s00.json").write_text(text)
+        shutil.copytree(whole / "samples", store / "samples", dirs_exist_ok=True)
+        assert begun.finished(source.ids(), None) == {}
+    assert len(ingest(source, store).written) == 6
+    assert (store / "manifest.json").read_bytes() == (whole / "manifest.json").read_bytes()
+
+
+def test_a_file_of_many_samples_is_hashed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = tmp_path / "all.raw"
+    one.write_bytes(b"many samples")
+    hashed: list[Path] = []
+    module = sys.modules[ingest.__module__]
+    digest = module.sha256_of
+    monkeypatch.setattr(module, "sha256_of", lambda path: hashed.append(path) or digest(path))
+    monkeypatch.setattr(Made, "files", lambda self, sample: {"all.raw": one})
+    ingest(Made(), tmp_path / "store")
+    assert hashed == [one]
+    samples = open_store(tmp_path / "store").manifest.samples.values()
+    assert {entry.files["all.raw"]["sha256"] for entry in samples} == {digest(one)}

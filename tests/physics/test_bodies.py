@@ -10,15 +10,16 @@ import torch
 from slipstream.physics.bodies import (
     FAMILIES,
     Body,
-    check_apart,
     draw_body,
     ellipsoid,
     harmonics,
     icosphere,
     place_apart,
+    slab_between,
     sphere,
     unit,
 )
+from slipstream.physics.triangles import signed_distance
 
 
 def some_directions(draw: torch.Generator, count: int = 200) -> torch.Tensor:
@@ -55,13 +56,12 @@ def test_normals_and_tangents_are_those_of_the_positions(
     s = some_directions(draw)
     along = torch.linalg.cross(s, some_directions(draw))
     step = 1e-6
-    slope = (body.positions(unit(s + step * along)) - body.positions(unit(s - step * along))) / (
-        2 * step
-    )
-    torch.testing.assert_close(body.tangents(s, along), slope, rtol=1e-6, atol=1e-8)
-    normal = body.normals(s)
+    ahead, behind = (body.at(unit(s + way * along)).positions for way in (step, -step))
+    slope = (ahead - behind) / (2 * step)
+    torch.testing.assert_close(body.at(s).tangents(along), slope, rtol=1e-6, atol=1e-8)
+    normal = body.at(s).normals
     assert (normal * unit(slope)).sum(-1).abs().max() < 1e-6
-    assert ((body.positions(s) - body.centre) * normal > 0).any(-1).all()
+    assert ((body.at(s).positions - body.centre) * normal > 0).any(-1).all()
     torch.testing.assert_close(normal.norm(dim=-1), torch.ones(len(s)).double())
 
 
@@ -70,7 +70,7 @@ def test_drawn_bodies_are_closed_and_turned_outwards(family: str, draw: torch.Ge
     for _ in range(5):
         body = draw_body(family, 0.1, draw)
         mesh = body.mesh(8)
-        smooth = body.normals(unit(icosphere(8).centroids))
+        smooth = body.at(unit(icosphere(8).centroids)).normals
         assert ((mesh.normals * smooth).sum(-1) > 0.8).all()
         assert mesh.area_vectors.sum(0).abs().max() < 1e-12
         ellipsoid_volume = 4 / 3 * math.pi * float(body.axes.prod())
@@ -93,18 +93,26 @@ def test_exact_bodies() -> None:
 def test_two_bodies_are_placed_apart(draw: torch.Generator) -> None:
     for _ in range(10):
         pair = [draw_body(family, 0.1, draw) for family in ("wing", "car")]
-        placed = place_apart(*pair, gap=0.3, direction=some_directions(draw, 1)[0])
-        meshes = [body.mesh(8) for body in placed]
-        check_apart(meshes, 0.27)
+        direction = some_directions(draw, 1)[0]
+        placed = place_apart(*pair, gap=0.3, direction=direction)
+        one, other = (body.mesh(8) for body in placed)
+        assert signed_distance(one, other.vertices).min() > 0.29
+        assert signed_distance(other, one.vertices).min() > 0.29
+        assert float(slab_between(*placed, direction, 16)) == pytest.approx(0.3, abs=0.01)
         torch.testing.assert_close(placed[0].centre, -placed[1].centre)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1.5, 2.05])
-def test_bodies_that_overlap_or_nearly_touch_are_refused(offset: float) -> None:
-    meshes = [sphere(1.0).mesh(4), sphere(0.4 if offset == 0 else 1.0, (offset, 0.0, 0.0)).mesh(4)]
-    with pytest.raises(ValueError, match="bodies must lie at least 0.1 apart, got bodies 0 and 1"):
-        check_apart(meshes, 0.1)
-    check_apart([meshes[0], sphere(1.0, (2.5, 0.0, 0.0)).mesh(4)], 0.1)
+@pytest.mark.parametrize("offset", [-3.0, 0.0, 1.5, 2.5])
+def test_the_slab_between_two_spheres(offset: float) -> None:
+    along = torch.tensor([1.0, 0.0, 0.0]).double()
+    bodies = sphere(1.0), sphere(1.0, (offset, 0.0, 0.0))
+    assert float(slab_between(*bodies, along, 12)) == pytest.approx(offset - 2, abs=0.01)
+
+
+def test_bodies_too_rough_to_be_placed_are_refused(draw: torch.Generator) -> None:
+    pair = draw_body("wing", 3.0, draw), draw_body("wing", 3.0, draw)
+    with pytest.raises(ValueError, match="bodies must lie 0.0001 apart, got .* finer look"):
+        place_apart(*pair, gap=1e-4, direction=some_directions(draw, 1)[0])
 
 
 def test_bad_bodies(no_shape_checks: None, draw: torch.Generator) -> None:

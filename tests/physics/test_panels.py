@@ -150,7 +150,7 @@ def test_exact_sphere() -> None:
 def test_exact_ellipsoid_is_a_potential_flow_along_its_wall(draw: torch.Generator) -> None:
     body = ellipsoid((0.5, 1.0, 0.12))
     s = torch.nn.functional.normalize(torch.randn(50, 3, generator=draw).double(), dim=-1)
-    x, n = body.positions(s), body.normals(s)
+    x, n = body.at(s).positions, body.at(s).normals
     velocity = ellipsoid_velocity(body.axes, STREAM, x)
     assert (velocity * n).sum(-1).abs().max() < 1e-10
     assert float(demagnetising(body.axes, torch.zeros(1).double()).sum()) == pytest.approx(2)

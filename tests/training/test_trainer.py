@@ -1,30 +1,50 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from slipstream import Size, Transolver
+from slipstream.builtin import builtin_source
+from slipstream.data.batches import Batch
+from slipstream.data.fields import Field, Schema
+from slipstream.data.ingest import ingest
+from slipstream.data.store import Store, open_store
 from slipstream.training.trainer import (
-    Samples,
     TrainConfig,
+    evaluation_batches,
     fit,
     learning_rate_factor,
     make_optimizer,
-    shuffled,
+    training_batches,
     validate,
 )
 
-GROUPS = {"y": (0,)}
+CPU = torch.device("cpu")
+SCHEMA = Schema((Field("x", components=2),), (Field("f"),), (Field("y"),))
+GROUPS = SCHEMA.target_groups
 SIZE = Size(layers=1, width=8, heads=2, slices=3)
 
 
-def samples(count: int = 6) -> Samples:
-    draw = torch.Generator().manual_seed(0)
-    coords = torch.rand(count, 10, 2, generator=draw)
-    features = torch.rand(count, 10, 1, generator=draw)
-    return Samples(coords, features, features + coords[..., :1])
+def batches() -> list[Batch]:
+    """Two of three samples each; y = f + x[0]."""
+    rows = torch.rand(6, 10, 4, generator=torch.Generator().manual_seed(0))
+    rows[..., 3] = rows[..., 2] + rows[..., 0]
+    return [Batch(part, SCHEMA, ("a", "b", "c"), normalised=True) for part in rows.split(3)]
+
+
+def endless() -> Iterator[Batch]:
+    return itertools.cycle(batches())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    source = builtin_source("poisson", samples=8, points=20)
+    ingest(source, tmp_path / "s", fractions={"train": 0.75, "val": 0.25})
+    return open_store(tmp_path / "s")
 
 
 def model() -> Transolver:
@@ -35,10 +55,10 @@ def test_training_learns_and_repeats_bit_for_bit() -> None:
     finals, losses = [], []
     for _ in range(2):
         m, seen = model(), []
-        before = validate(m, samples(), GROUPS).mean()
-        fit(m, samples(), GROUPS, TrainConfig(steps=60, batch=3, learning_rate=0.01), seen.append)
+        before = validate(m, batches(), GROUPS).mean()
+        fit(m, endless(), GROUPS, TrainConfig(steps=60, learning_rate=0.01), seen.append)
         assert len(seen) == 60
-        assert validate(m, samples(), GROUPS).mean() < 0.5 * before
+        assert validate(m, batches(), GROUPS).mean() < 0.5 * before
         finals.append(m.state_dict())
         losses.append(seen)
     assert losses[0] == losses[1]
@@ -46,14 +66,13 @@ def test_training_learns_and_repeats_bit_for_bit() -> None:
 
 
 def test_two_steps_are_the_protocol_written_out() -> None:
-    config = TrainConfig(steps=2, batch=3, clip=0.1)
+    config = TrainConfig(steps=2, clip=0.1)
     ours, by_hand = model(), model()
-    fit(ours, samples(), GROUPS, config)
+    fit(ours, batches(), GROUPS, config)
     optimizer = make_optimizer(by_hand, config)
-    for step, index in zip(range(2), shuffled(6, config), strict=False):
+    for step, batch in enumerate(batches()):
         for group in optimizer.param_groups:
             group["lr"] = config.learning_rate * learning_rate_factor(step, config)
-        batch = samples()[index]
         error = (by_hand(batch.coords, batch.features) - batch.targets).abs().sum((1, 2))
         loss = (error / batch.targets.abs().sum((1, 2))).mean()
         gradients = torch.autograd.grad(loss, list(by_hand.parameters()))
@@ -74,16 +93,29 @@ def test_learning_rate_rises_then_falls_to_zero() -> None:
     assert all(a >= b for a, b in itertools.pairwise(factors[9:]))
 
 
-def test_every_sample_once_an_epoch_in_a_new_order() -> None:
-    epochs = [
-        torch.cat(
-            list(itertools.islice(shuffled(6, TrainConfig(steps=1, batch=2)), 3 * k, 3 * k + 3))
-        )
-        for k in range(2)
-    ]
-    assert all(sorted(epoch.tolist()) == list(range(6)) for epoch in epochs)
-    assert not torch.equal(*epochs)
-    assert len(next(shuffled(2, TrainConfig(steps=1, batch=5)))) == 2
+def test_every_sample_once_an_epoch_in_a_new_order(store: Store) -> None:
+    config = TrainConfig(steps=1, batch=2)
+    drawn = list(itertools.islice(training_batches(store, config, CPU), 6))
+    epochs = [[name for b in drawn[k : k + 3] for name in b.samples] for k in (0, 3)]
+    assert all(sorted(epoch) == list(store.ids("train")) for epoch in epochs)
+    assert epochs[0] != epochs[1]
+    again = next(training_batches(store, config, CPU))
+    assert torch.equal(again.rows, drawn[0].rows)
+    other = next(training_batches(store, TrainConfig(steps=1, batch=2, seed=1), CPU))
+    assert other.samples != drawn[0].samples
+
+
+def test_batches_are_normalised_by_the_training_split(store: Store) -> None:
+    config = TrainConfig(steps=1, batch=6)
+    training = next(training_batches(store, config, CPU))
+    (validation,) = evaluation_batches(store, "val", CPU)
+    for part in (training.features, training.targets):
+        assert part.mean((0, 1)).abs().max() < 1e-5
+        torch.testing.assert_close(part.std((0, 1), correction=0), torch.ones(part.shape[-1]))
+    assert float(training.coords.abs().amax()) == pytest.approx(1)
+    assert validation.targets.mean((0, 1)).abs().max() > 1e-3
+    assert validation.samples == store.ids("val") and validation.rows.shape == (2, 20, 8)
+    assert [len(b.samples) for b in evaluation_batches(store, "train", CPU, batch=4)] == [4, 2]
 
 
 def test_only_matrices_decay() -> None:
@@ -100,10 +132,10 @@ def test_only_matrices_decay() -> None:
 
 
 def test_a_loss_that_is_not_finite_stops_the_run() -> None:
-    bad = samples()
-    bad.features[0] = float("nan")
+    bad = batches()
+    bad[0].rows[0, :, 2] = float("nan")
     with pytest.raises(FloatingPointError, match="the loss of step 1 is nan"):
-        fit(model(), bad, GROUPS, TrainConfig(steps=2, batch=6))
+        fit(model(), bad, GROUPS, TrainConfig(steps=2))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,141 @@
+"""YAML whose every value knows its place in the file, so that an error can name it.
+
+card.yaml: targets[0].unit must be text, got 3
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Place:
+    """A value and where it stands: `at` is as "targets[0].unit", empty for the whole file."""
+
+    file: str
+    at: str
+    value: Any
+
+    def fail(self, expected: str, got: str | None = None) -> NoReturn:
+        found = got or _shortened(self.value)
+        raise ValueError(f"{self.file}: {self.at or 'the file'} must {expected}, got {found}")
+
+    def keys(self, *, need: Sequence[str] = (), may: Sequence[str] = ()) -> dict[str, Place]:
+        """The entries of a mapping by key; a key that is neither needed nor allowed is an error."""
+        known = (*need, *may)
+        if not isinstance(self.value, dict):
+            self.fail(f"be a mapping with the keys {', '.join(known)}")
+        for key in self.value:
+            if key not in known:
+                near = difflib.get_close_matches(str(key), known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                self.fail(f"have no other keys than {', '.join(known)}", f"{key!r}{hint}")
+        for key in need:
+            if self.value.get(key) is None:
+                self.fail(f"have the key {key!r}", ", ".join(map(str, self.value)) or "none")
+        return {key: self._inside(key, value) for key, value in self.value.items()}
+
+    def named(self, what: str) -> dict[str, Place]:
+        """The entries of a mapping whose keys are the user's own names."""
+        if not isinstance(self.value, dict) or not self.value:
+            self.fail(f"be a mapping from names to {what}")
+        for key in self.value:
+            if not isinstance(key, str) or not key.strip():
+                self.fail("have names that are text (in quotes)", repr(key))
+        return {key: self._inside(key, value) for key, value in self.value.items()}
+
+    def items(self) -> list[Place]:
+        if not isinstance(self.value, list):
+            self.fail("be a list")
+        return [Place(self.file, f"{self.at}[{i}]", v) for i, v in enumerate(self.value)]
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            quotes = " in quotes" if isinstance(self.value, bool) else ""
+            self.fail(f"be text{quotes}")
+        if not self.value.strip() or not self.value.isprintable():
+            self.fail("be printable text")
+        return self.value
+
+    def number(self) -> float:
+        """A finite number; 1e5 is one too, which YAML takes for text because it lacks a point."""
+        try:
+            value = math.nan if isinstance(self.value, bool) else float(self.value)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            self.fail("be a number")
+        return value
+
+    def whole(self, minimum: int) -> int:
+        if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < minimum:
+            self.fail(f"be a whole number of at least {minimum}")
+        return self.value
+
+    def choice(self, allowed: Sequence[str]) -> str:
+        if self.value not in allowed:
+            near = difflib.get_close_matches(str(self.value), allowed, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            self.fail(f"be one of {', '.join(allowed)}", f"{_shortened(self.value)}{hint}")
+        return str(self.value)
+
+    def _inside(self, key: str, value: Any) -> Place:
+        return Place(self.file, f"{self.at}.{key}" if self.at else key, value)
+
+
+def read_yaml(path: Path) -> Place:
+    """The whole of a YAML file; ValueError says in one sentence why it is none."""
+    if not path.is_file():
+        found = "a folder" if path.is_dir() else "no such file"
+        raise ValueError(f"{path} must be a YAML file, got {found}")
+    try:
+        return Place(str(path), "", yaml.load(path.read_text("utf-8-sig"), _Loader))
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} must be YAML in UTF-8, got other bytes") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        raise ValueError(f"{path} must be YAML, got an error{line}: {problem}") from None
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Without YAML's traps: a key given twice is an error, 010 is not 8, and dates are text."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {name!r} for the second time", key.start_mark
+                )
+            seen.add(name)
+        return dict(super().construct_mapping(node, deep))
+
+
+def _whole_number(loader: Any, node: Any) -> int | str:
+    """Numbers with leading zeros or colons, octal and sexagesimal to YAML, are ids: text."""
+    if re.fullmatch(r"[-+]?(0|[1-9][0-9_]*)", node.value):
+        return int(node.value)
+    return str(node.value)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: str(node.value))
+
+
+def _shortened(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"a mapping with the keys {', '.join(map(str, value)) or 'none'}"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return "none" if value is None else repr(value)

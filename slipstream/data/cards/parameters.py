@@ -1,0 +1,154 @@
+"""Numbers that belong to a sample as a whole, from CSV, JSON or YAML.
+
+A table has all samples in one file: rows of CSV with a column of ids, a mapping id -> parameters,
+or a list of mappings that each name their id. Otherwise every sample has a file of its own: a
+mapping, or CSV with a header and one row. Names inside mappings are joined with dots.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from slipstream.data.cards.checked_yaml import read_yaml
+from slipstream.data.cards.patterns import sample_id
+
+SUFFIXES = (".csv", ".json", ".yaml", ".yml")
+
+Row = dict[str, Any]
+
+
+def read_table(path: Path, column: str) -> dict[str, Row]:
+    """The parameters of all samples by id; `column` holds the id, where the rows name it."""
+    value = read_rows(path)
+    if isinstance(value, dict):
+        if not all(isinstance(row, dict) for row in value.values()):
+            raise ValueError(
+                f"{path} must map every id to its parameters, got a mapping of numbers"
+            )
+        return {sample_id(name): _flat(row) for name, row in value.items()}
+    table: dict[str, Row] = {}
+    for row in value:
+        if row.get(column) in (None, ""):
+            raise ValueError(
+                f"{path} must have the id of every row in {column!r}, got one with only"
+                f" {', '.join(key for key in row if key is not None) or 'nothing'}"
+            )
+        name = sample_id(str(row[column]))
+        if name in table:
+            raise ValueError(f"{path} must have one row for {name!r}, got two")
+        table[name] = row
+    return table
+
+
+def find_row(table: Mapping[str, Row], sample: str, path: Path) -> Row:
+    """A sample's row; where no id is the same text, the one that is the same whole number."""
+    if sample in table:
+        return table[sample]
+    if sample.isdecimal():
+        same = [name for name in table if name.isdecimal() and int(name) == int(sample)]
+        if len(same) == 1:
+            return table[same[0]]
+    raise ValueError(
+        f"{path.name} must have parameters for {sample!r}, got {len(table)} others, as"
+        f" {', '.join(map(repr, list(table)[:3]))}"
+    )
+
+
+def read_one(path: Path) -> Row:
+    """The parameters of the one sample that the file belongs to."""
+    value = read_rows(path)
+    if isinstance(value, dict):
+        return _flat(value)
+    if len(value) != 1:
+        raise ValueError(f"{path.name} must have one row below its header, got {len(value)}")
+    return value[0]
+
+
+def read_rows(path: Path) -> dict[str, Any] | list[Row]:
+    """A file of parameters as it is: one mapping, or a list of rows."""
+    if not path.is_file():
+        raise ValueError(f"{path} must be a file of parameters, got none")
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{path} must end with one of {', '.join(SUFFIXES)}, got {path.suffix!r}")
+    if path.suffix.lower() == ".csv":
+        return _read_csv(path)
+    value = _read_json(path) if path.suffix.lower() == ".json" else read_yaml(path).value
+    if isinstance(value, dict):
+        return {str(key): entry for key, entry in value.items()}
+    if isinstance(value, list) and all(isinstance(row, dict) for row in value):
+        return [_flat(row) for row in value]
+    raise ValueError(f"{path} must be a mapping or a list of them, got {type(value).__name__}")
+
+
+def numbers(row: Row, key: str, components: int, path: Path) -> float | list[float]:
+    """A parameter as one number, or a list of so many; ValueError says what there is instead."""
+    if key not in row:
+        known = ", ".join(str(name) for name in row) or "nothing"
+        raise ValueError(f"{path.name} must have the parameter {key!r}, got {known}")
+    value = row[key]
+    values = value if isinstance(value, list) else [value]
+    found = [as_number(item) for item in values]
+    if len(found) != components or any(number is None for number in found):
+        what = "a number" if components == 1 else f"{components} numbers"
+        empty = " (nothing)" if value in ("", None) else ""
+        raise ValueError(f"{path.name}: {key!r} must be {what}, got {value!r}{empty}")
+    good = [number for number in found if number is not None]
+    return good[0] if components == 1 else good
+
+
+def as_number(value: Any) -> float | None:
+    """A finite number, or text that is one; None otherwise."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _flat(row: Mapping[Any, Any], prefix: str = "") -> Row:
+    flat: Row = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _read_csv(path: Path) -> list[Row]:
+    """Rows by the names of the header; commas, semicolons or tabs between the values."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} must be CSV in UTF-8, got other bytes") from None
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if len(lines) < 2:
+        raise ValueError(f"{path} must have a header and rows, got {len(lines)} lines")
+    delimiter = max(",;\t", key=lines[0].count)
+    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True)
+    header = [name.strip() for name in next(reader)]
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path} must have different names in its header, got {twice[0]!r} twice")
+    rows = []
+    for number, values in enumerate(reader, start=2):
+        if len(values) != len(header):
+            raise ValueError(
+                f"{path} must have {len(header)} values in every row, got {len(values)} in row"
+                f" {number}"
+            )
+        rows.append(dict(zip(header, (value.strip() for value in values), strict=True)))
+    return rows
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8-sig"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} must be JSON, got {error}") from None

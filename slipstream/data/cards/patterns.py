@@ -1,0 +1,69 @@
+"""Where the files of a sample are: paths below a folder in which `{id}` stands for the sample's id.
+
+    run_{id}/boundary_{id}.vtp      PressureVTK/*/{id}.vtk      cases/{id}/  (a folder: OpenFOAM)
+
+`{id}` and `*` stand for text without a slash, `**` for any folders. Hidden files never match.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+ID = "{id}"
+
+_ODD = re.compile(r"[^A-Za-z0-9._+=@-]")
+
+
+def sample_id(text: str) -> str:
+    """The text as a sample's id, which can name a file anywhere: odd letters become `_`."""
+    cleaned = _ODD.sub("_", text.strip())
+    return cleaned if re.match(r"[A-Za-z0-9_]", cleaned) else f"_{cleaned}"
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """What a pattern must be and is not; None where it is good."""
+    path = PurePosixPath(pattern)
+    if path.is_absolute() or ".." in path.parts or "\\" in pattern:
+        return "be a path below the raw folder with slashes between its parts"
+    if re.search(r"[{}]", pattern.replace(ID, "")):
+        return f"have no other braces than {ID}"
+    if pattern.startswith("./") or "//" in pattern:
+        return "be a path without './' and '//'"
+    return None
+
+
+def find_files(raw: Path, pattern: str) -> dict[str, Path]:
+    """The file, or folder, of every id, sorted by id; ValueError where an id has more than one.
+
+    Without `{id}` the one file belongs to every sample and has the id "".
+    """
+    found: dict[str, Path] = {}
+    expression = _expression(pattern)
+    for path in sorted(raw.glob(re.sub(r"[\[\]]", "[\\g<0>]", pattern).replace(ID, "*"))):
+        name = path.relative_to(raw).as_posix() + ("/" if pattern.endswith("/") else "")
+        match = expression.fullmatch(name)
+        if not match or any(part.startswith(".") for part in PurePosixPath(name).parts):
+            continue
+        sample = sample_id(match["id"]) if ID in pattern else ""
+        if sample in found:
+            whose = f"the id {sample!r}" if sample else "all samples"
+            both = sorted((found[sample].relative_to(raw).as_posix(), name))
+            raise ValueError(
+                f"{raw}: the pattern {pattern!r} must match one file for {whose}, got {both[0]} and"
+                f" {both[1]}"
+            )
+        found[sample] = path
+    return dict(sorted(found.items()))
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    """`{id}` again, further on, is the same text."""
+    parts = re.split(r"(\{id\}|\*\*/|\*|\?)", pattern)
+    text = {"{id}": r"(?P<id>[^/]+)", "**/": r"(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]"}
+    expression = ""
+    for part in parts:
+        expression += text[part] if part in text else re.escape(part)
+        if part == ID:
+            text[ID] = "(?P=id)"
+    return re.compile(expression)

@@ -1,0 +1,138 @@
+"""From the meshes of one sample to the arrays that a card asks for, all in one order of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.data.averages import cells_to_points, points_to_cells
+from slipstream.data.cards.types import ArrayValue, Card, ComputedValue
+from slipstream.data.geometry import (
+    cell_normals,
+    distance_to_triangles,
+    in_box,
+    orient_outward,
+    point_normals,
+)
+from slipstream.data.matching import Matched, check_order, match_exactly, match_nearly
+from slipstream.data.meshes.openfoam import INTERNAL
+from slipstream.data.readers.vtk import Location, Mesh, Wanted, read_mesh
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The arrays of a sample by field, coordinates first, and how many rows were left out."""
+
+    arrays: Arrays
+    left_out: int
+
+
+def read_rows(card: Card, paths: Mapping[str, Path]) -> Rows:
+    """Read the files of a sample; the first one with arrays sets the order of the rows."""
+    first, *rest = card.array_files
+    regions = card.patches or (INTERNAL,)
+    mesh = read_mesh(paths[first], card.wanted(first), regions=regions)
+    places = np.asarray(mesh.locations(card.location))
+    arrays = {card.coords.name: places, **_values(card, first, mesh, None)}
+    for file in rest:
+        other = read_mesh(paths[file], card.wanted(file), regions=regions)
+        arrays.update(_values(card, file, other, _matched(card, places, other, mesh.name)))
+    kept = _kept(card, arrays)
+    computed = {e.field.name: e.value for e in card.entries if isinstance(e.value, ComputedValue)}
+    for name, value in computed.items():
+        if value.what == "normals":
+            arrays[name] = _normals(mesh, card.location)
+    del mesh
+    if kept is not None:
+        arrays = {name: values[kept] for name, values in arrays.items()}
+    for name, value in computed.items():
+        if value.to is not None:
+            arrays[name] = _distances(arrays[card.coords.name], paths[value.to])
+    return Rows(arrays, 0 if kept is None else len(places) - int(kept.sum()))
+
+
+def _values(card: Card, file: str, mesh: Mesh, matched: Matched | None) -> Arrays:
+    """Every field that is read from this file, in the order of the first one's rows."""
+    arrays: Arrays = {}
+    for entry in card.entries:
+        value = entry.value
+        if not isinstance(value, ArrayValue) or value.file != file:
+            continue
+        columns = [_at(mesh, wanted, card.location) for wanted in value.wanted()]
+        values = columns[0] if len(columns) == 1 else np.stack(columns, 1)
+        if matched is not None:
+            matched.check_twins(f"{mesh.name}: {value.arrays[0]!r}", values)
+            values = values[matched.index]
+        if any(value.subtract) or value.scale != 1:
+            kind = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
+            offset = np.asarray(value.subtract if len(value.subtract) > 1 else value.subtract[0])
+            values = (values - offset.astype(kind)) * kind.type(value.scale)
+        arrays[entry.field.name] = values
+    return arrays
+
+
+def _at(mesh: Mesh, wanted: Wanted, location: Location) -> NDArray[Any]:
+    """An array where the rows are: cell data become the mean of a point's cells, and vice versa."""
+    if wanted.location == location:
+        return mesh.array(wanted)
+    held = mesh.array(wanted)
+    return points_to_cells(mesh, held) if location == "cell" else cells_to_points(mesh, held)
+
+
+def _matched(card: Card, places: NDArray[Any], other: Mesh, first: str) -> Matched | None:
+    """None where the order is the same."""
+    theirs = np.asarray(other.locations(card.location))
+    try:
+        if card.match == "order":
+            check_order(places, theirs)
+            return None
+        return (match_exactly if card.location == "point" else match_nearly)(places, theirs)
+    except ValueError as error:
+        raise ValueError(f"{other.name} {error}, like {first}") from None
+
+
+def _kept(card: Card, arrays: Arrays) -> NDArray[np.bool_] | None:
+    """The rows inside the box and, where the card says so, with finite values; None for all."""
+    places = arrays[card.coords.name]
+    kept = np.ones(len(places), bool)
+    if card.box is not None:
+        low, high = card.box
+        open_low = [-math.inf if x is None else x for x in low]
+        kept &= in_box(places, open_low, [math.inf if x is None else x for x in high])
+        if not kept.any():
+            extent = f"{_corner(places.min(0))} to {_corner(places.max(0))}"
+            raise ValueError(f"the box must hold some of the points, got none: they are {extent}")
+    if card.drop:
+        for values in arrays.values():
+            finite = np.isfinite(values)
+            kept &= finite if finite.ndim == 1 else finite.all(1)
+        if not kept.any():
+            raise ValueError("some rows must be finite to be kept, got none")
+    return None if kept.all() else kept
+
+
+def _normals(mesh: Mesh, location: Location) -> NDArray[Any]:
+    """Out of the body; of an open surface, which has no inside, to where its faces turn."""
+    points, triangles = mesh.triangles()
+    normals = cell_normals(mesh) if location == "cell" else point_normals(points, triangles)
+    try:
+        inward = orient_outward(points, triangles) is not triangles
+    except ValueError:
+        inward = False
+    return -normals if inward else normals
+
+
+def _distances(places: NDArray[Any], surface: Path) -> NDArray[Any]:
+    return distance_to_triangles(places, *read_mesh(surface).triangles())
+
+
+def _corner(point: Any) -> str:
+    return f"({', '.join(f'{float(x):.6g}' for x in point)})"

@@ -1,0 +1,134 @@
+"""Anybody's meshes as a source: the samples, files and parameters that a card names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from slipstream.data.cards.mesh_files import parts_of
+from slipstream.data.cards.parameters import Row, find_row, numbers, read_one, read_table
+from slipstream.data.cards.patterns import ID, find_files
+from slipstream.data.cards.rows import read_rows
+from slipstream.data.cards.types import Card, ParameterValue
+from slipstream.data.cloud import Cloud
+from slipstream.data.fields import Schema
+from slipstream.data.readers.vtk import describe, resolve
+from slipstream.data.splits import draw_splits
+
+
+@dataclass(frozen=True)
+class MeshSource:
+    """The samples of a folder, as its card says.
+
+    Raises ValueError when the folder lacks a kind of file, or when neither the first, the middle
+    nor the last sample has an array that the card names. A single sample that lacks a file, an
+    array or a parameter raises where it is read, which quarantines it.
+    """
+
+    raw: Path
+    card: Card
+
+    def __post_init__(self) -> None:
+        if not self.raw.is_dir():
+            found = "a file" if self.raw.exists() else "none"
+            raise ValueError(f"{self.raw} must be a folder of meshes, got {found}")
+        patterns = {**self.card.files, **{p.file: p.file for p in self.card.parameters}}
+        for name, pattern in patterns.items():
+            if not self._found[pattern]:
+                whose = f" ({name})" if name != pattern else ""
+                raise ValueError(f"{self.raw} must have files like {pattern!r}{whose}, got none")
+        self._tables  # noqa: B018 - it checks them
+        self._check_arrays()
+
+    @property
+    def name(self) -> str:
+        return self.card.name
+
+    @property
+    def schema(self) -> Schema:
+        return self.card.schema
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.card.to_json()
+
+    def ids(self) -> Sequence[str]:
+        """The ids of all files with arrays, so that a sample that lacks one of them is seen."""
+        patterns = [self.card.files[file] for file in self.card.array_files]
+        return sorted({id for p in patterns if ID in p for id in self._found[p]})
+
+    def splits(self) -> Mapping[str, Sequence[str]] | None:
+        given = self.card.splits
+        if given is None:
+            return None
+        if given.fractions is None:
+            return given.lists
+        return draw_splits(self.ids(), given.fractions, given.seed)
+
+    def files(self, sample: str) -> Mapping[str, Path]:
+        """The meshes, with all the files that they consist of, and the files of parameters."""
+        meshes = self._meshes(sample).values()
+        paths = [part for mesh in meshes for part in parts_of(mesh)]
+        paths += [self._path(file.file, sample) for file in self.card.parameters]
+        return {path.relative_to(self.raw).as_posix(): path for path in paths}
+
+    def read(self, sample: str) -> Cloud:
+        rows = read_rows(self.card, self._meshes(sample))
+        note = {"rows_left_out": rows.left_out} if self.card.drop or self.card.box else {}
+        return Cloud(self.schema, rows.arrays, note | self._parameters(sample))
+
+    @cached_property
+    def _found(self) -> dict[str, dict[str, Path]]:
+        """The paths by id, of every pattern of the card; kept, since a listing may take long."""
+        patterns = {*self.card.files.values(), *(p.file for p in self.card.parameters)}
+        return {pattern: find_files(self.raw, pattern) for pattern in sorted(patterns)}
+
+    @cached_property
+    def _tables(self) -> dict[str, dict[str, Row]]:
+        """Parameters of all samples, by the table's pattern."""
+        files = [file for file in self.card.parameters if file.id is not None]
+        return {f.file: read_table(self._path(f.file, ""), f.id or "") for f in files}
+
+    def _path(self, pattern: str, sample: str) -> Path:
+        path = self._found[pattern].get(sample if ID in pattern else "")
+        if path is None:
+            raise ValueError(f"sample {sample} must have a file like {pattern!r}, got none")
+        return path
+
+    def _meshes(self, sample: str) -> dict[str, Path]:
+        return {file: self._path(pattern, sample) for file, pattern in self.card.files.items()}
+
+    def _parameters(self, sample: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for entry in self.card.features:
+            if isinstance(entry.value, ParameterValue):
+                file = self.card.parameters[entry.value.source].file
+                path = self._path(file, sample)
+                table = self._tables.get(file)
+                row = read_one(path) if table is None else find_row(table, sample, path)
+                field = entry.field
+                found[field.name] = numbers(row, entry.value.key, field.components, path)
+        return found
+
+    def _check_arrays(self) -> None:
+        """Raise when no sample that can be looked at has the arrays: then the card is wrong."""
+        ids = self.ids()
+        errors = []
+        for sample in dict.fromkeys((ids[0], ids[len(ids) // 2], ids[-1])):
+            try:
+                meshes = self._meshes(sample)
+                held = {file: describe(meshes[file]).arrays for file in self.card.array_files}
+            except (ValueError, OSError):
+                continue  # the sample's own fault
+            try:
+                for file, arrays in held.items():
+                    for wanted in self.card.wanted(file):
+                        resolve(wanted, arrays, meshes[file].name)
+                return
+            except ValueError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]

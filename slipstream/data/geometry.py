@@ -1,0 +1,112 @@
+"""Normals of surfaces, which side of them is outside, crops, and distances to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.data.distance import CHUNK, NearestTriangle
+from slipstream.data.meshes.cells import area_vectors
+from slipstream.data.readers.vtk import Mesh
+
+_CHUNK = 1 << 16
+_OPEN = 0.05
+"""The part of a surface's area, in vectors, that may be left over for it to count as closed."""
+
+__all__ = [
+    "NearestTriangle",
+    "cell_normals",
+    "distance_to_triangles",
+    "in_box",
+    "orient_outward",
+    "point_normals",
+]
+
+
+def point_normals(points: NDArray[Any], triangles: NDArray[Any]) -> NDArray[np.float64]:
+    """Unit normals at the points of a surface, (P, 3), by the order of the triangles' corners.
+
+    The mean of the triangles at a point, each weighted with its angle there, so that it does not
+    matter how a face is cut into triangles. ValueError where a point has none: it belongs to no
+    triangle, or to degenerate ones only, or their normals cancel.
+    """
+    total = np.zeros((len(points), 3))
+    for first in range(0, len(triangles), _CHUNK):
+        part = triangles[first : first + _CHUNK]
+        corners = points[part].astype(np.float64)
+        edges = np.roll(corners, -1, 1) - corners  # (T, 3, 3): from each corner to the next
+        normal = np.cross(edges[:, 0], edges[:, 1])
+        size = np.linalg.norm(normal, axis=1, keepdims=True)
+        back = -np.roll(edges, 1, 1)
+        angle = np.arctan2(size, (edges * back).sum(2))
+        unit = np.divide(normal, size, out=np.zeros_like(normal), where=size > 0)
+        weighted = (angle[:, :, None] * unit[:, None]).reshape(-1, 3)
+        low, high = int(part.min()), int(part.max()) + 1  # a chunk has points of few numbers
+        for axis in range(3):
+            here = np.bincount(part.ravel() - low, weighted[:, axis], high - low)
+            total[low:high, axis] += here
+    return _unit(total, "point")
+
+
+def cell_normals(mesh: Mesh) -> NDArray[np.float64]:
+    """Unit normals of the polygons of a surface, (C, 3), by the order of their corners.
+
+    ValueError where a cell has none: it is not a polygon, or has no area.
+    """
+    return _unit(area_vectors(mesh.cells(), mesh.points()), "cell", f" of {mesh.name}")
+
+
+def _unit(vectors: NDArray[np.float64], what: str, of: str = "") -> NDArray[np.float64]:
+    size = np.linalg.norm(vectors, axis=1, keepdims=True)
+    none = np.flatnonzero(size == 0)
+    if len(none):
+        raise ValueError(
+            f"every {what}{of} must have a normal, got {len(none)} of {len(vectors)} without, the"
+            f" first at {none[0]}"
+        )
+    vectors /= size
+    return vectors
+
+
+def orient_outward(points: NDArray[Any], triangles: NDArray[Any]) -> NDArray[Any]:
+    """The triangles, turned round if they enclose a negative volume: normals then point outward.
+
+    The very same array where they do already. All or none are turned, so neighbours must agree.
+    ValueError for a surface that is not closed, but for small holes, and so has no outside.
+    """
+    centre = points.mean(0, dtype=np.float64)
+    volume, left, area = 0.0, np.zeros(3), 0.0
+    for first in range(0, len(triangles), _CHUNK):
+        a, b, c = (points[triangles[first : first + _CHUNK, k]] - centre for k in range(3))
+        vectors = np.cross(b - a, c - a)
+        volume += float((a * vectors).sum())
+        left += vectors.sum(0)
+        area += float(np.linalg.norm(vectors, axis=1).sum())
+    if not np.linalg.norm(left) <= _OPEN * area or volume == 0:
+        share = np.linalg.norm(left) / area if area else 1
+        raise ValueError(
+            f"a surface must be closed for it to have an outside, got one with {share:.0%} of its"
+            " area open"
+        )
+    return triangles if volume > 0 else triangles[:, ::-1]
+
+
+def in_box(points: NDArray[Any], low: Sequence[Any], high: Sequence[Any]) -> NDArray[np.bool_]:
+    """Which points are in a box, its faces included, (N,)."""
+    inside = np.ones(len(points), bool)
+    for axis, (least, most) in enumerate(zip(low, high, strict=True)):
+        inside &= (points[:, axis] >= least) & (points[:, axis] <= most)
+    return inside
+
+
+def distance_to_triangles(
+    points: NDArray[Any], vertices: NDArray[Any], triangles: NDArray[Any], *, chunk: int = CHUNK
+) -> NDArray[np.float64]:
+    """Exact distance, never negative, of each point to the nearest triangle, (N,).
+
+    `chunk` points at a time. For the same surface again, keep a `NearestTriangle`.
+    """
+    return NearestTriangle(vertices, triangles).distance(points, chunk=chunk)

@@ -1,0 +1,182 @@
+"""A look into one mesh file: its shape, its arrays, their ranges, and what they probably are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.data.inspect.roles import (
+    Guess,
+    Numbers,
+    guess,
+    is_openfoam,
+    role_of,
+    vectors_of_scalars,
+)
+from slipstream.data.inspect.shape import Shape, shape_of, share_outward
+from slipstream.data.readers.vtk import ArrayInfo, Location, Mesh, Wanted, describe, read_mesh
+
+
+@dataclass(frozen=True)
+class ArrayLook:
+    """One array: what the file says, its range by component, and a guess."""
+
+    name: str
+    location: Location
+    components: int
+    dtype: str
+    numbers: Numbers
+    """Of the finite values; NaN where there are none."""
+    nan: int
+    infinite: int
+    guess: Guess
+
+
+@dataclass(frozen=True)
+class FileLook:
+    path: Path
+    shape: Shape
+    arrays: tuple[ArrayLook, ...]
+    warnings: tuple[str, ...]
+    """What the user should know before using the file, a sentence each."""
+
+    def array(self, name: str, location: Location) -> ArrayLook | None:
+        matching = (a for a in self.arrays if (a.name, a.location) == (name, location))
+        return next(matching, None)
+
+    def to_json(self) -> dict[str, Any]:
+        arrays = [
+            {
+                **{key: getattr(a, key) for key in ("name", "location", "components", "dtype")},
+                **{key: _without_nan(values) for key, values in asdict(a.numbers).items()},
+                "nan": a.nan,
+                "infinite": a.infinite,
+                **asdict(a.guess),
+            }
+            for a in self.arrays
+        ]
+        shape = asdict(self.shape)
+        return {"file": str(self.path), **shape, "arrays": arrays, "warnings": self.warnings}
+
+
+def look_at_file(path: Path) -> FileLook:
+    """Read a mesh with all its arrays and say what is in it; ValueError where it cannot be read."""
+    infos = list(describe(path).arrays)
+    wanted = [Wanted(info.name, info.location, info.components) for info in infos]
+    shape = shape_of(read_mesh(path))  # without arrays, of which VTK's filters would keep copies
+    mesh = read_mesh(path, wanted)
+    values = {
+        (info.name, info.location): mesh.array(w) for info, w in zip(infos, wanted, strict=True)
+    }
+    arrays = _look_at_arrays(infos, values)
+    warnings = [*_of_shape(shape), *_of_arrays(arrays)]
+    warnings += _of_normals(mesh, shape, arrays, values)
+    return FileLook(path, shape, arrays, tuple(dict.fromkeys(warnings)))
+
+
+def _look_at_arrays(
+    infos: list[ArrayInfo], values: dict[tuple[str, Location], NDArray[Any]]
+) -> tuple[ArrayLook, ...]:
+    ranges = {key: _numbers(array) for key, array in values.items()}
+    names = [info.name for info in infos]
+    speeds = [
+        ranges[info.name, info.location].largest
+        for info in infos
+        if role_of(info.name, info.components) == "velocity"
+    ]
+    openfoam, speed = is_openfoam(names), max(speeds, default=None)
+    looks = []
+    for info in infos:
+        array, numbers = values[info.name, info.location], ranges[info.name, info.location]
+        whole = array.dtype.kind in "iub"
+        found = guess(info.name, numbers, whole_numbers=whole, openfoam=openfoam, speed=speed)
+        kind = array.dtype.kind == "f"
+        nan = int(np.isnan(array).sum()) if kind else 0
+        infinite = int(np.isinf(array).sum()) if kind else 0
+        looks.append(
+            ArrayLook(
+                info.name, info.location, info.components, str(array.dtype), numbers, nan,
+                infinite, _as_component(info, names, numbers, found),
+            )
+        )  # fmt: skip
+    return tuple(looks)
+
+
+def _as_component(info: ArrayInfo, names: list[str], numbers: Numbers, found: Guess) -> Guess:
+    """The guess for a scalar that is one of the three components of a vector."""
+    for base, members in vectors_of_scalars(names).items():
+        role = role_of(base, 3)
+        if info.components == 1 and info.name in members and role != "other":
+            three = Numbers(numbers.low * 3, numbers.mean * 3, numbers.high * 3)
+            whole = guess(base, three, whole_numbers=False, openfoam=False, speed=None)
+            axis = "xyz"[members.index(info.name)]
+            return Guess(f"{role} ({axis})", whole.unit, whole.reason)
+    return found
+
+
+def _numbers(array: NDArray[Any]) -> Numbers:
+    """Range and mean of each component, over its finite values."""
+    low, mean, high = [], [], []
+    for column in (array[:, None] if array.ndim == 1 else array).T:
+        finite = column if column.dtype.kind != "f" else column[np.isfinite(column)]
+        empty = not len(finite)
+        low.append(np.nan if empty else float(finite.min()))
+        mean.append(np.nan if empty else float(finite.mean(dtype=np.float64)))
+        high.append(np.nan if empty else float(finite.max()))
+    return Numbers(tuple(low), tuple(mean), tuple(high))
+
+
+def _of_shape(shape: Shape) -> list[str]:
+    found = []
+    extent = max(h - low for h, low in zip(shape.high, shape.low, strict=True))
+    if shape.kind == "surface" and extent > 1000:
+        found.append(f"the surface is {extent:.4g} long: perhaps in mm")
+    if shape.twins:
+        found.append(f"{shape.twins:,} points lie at the same place as another")
+    if shape.unused:
+        found.append(f"{shape.unused:,} points belong to no cell")
+    if shape.degenerate:
+        found.append(f"{shape.degenerate:,} cells have no extent")
+    if shape.outward is False:
+        found.append("the faces of the closed surface turn inward, and so do computed normals")
+    return found
+
+
+def _of_arrays(arrays: tuple[ArrayLook, ...]) -> list[str]:
+    found = []
+    for array in arrays:
+        if array.nan or array.infinite:
+            found.append(
+                f"{array.name} has {array.nan:,} NaN and {array.infinite:,} infinite values"
+            )
+        if array.guess.warning:
+            found.append(array.guess.warning)
+    return found
+
+
+def _of_normals(
+    mesh: Mesh,
+    shape: Shape,
+    arrays: tuple[ArrayLook, ...],
+    values: dict[tuple[str, Location], NDArray[Any]],
+) -> list[str]:
+    """Whether the normals in a file of a closed surface point outward."""
+    found = []
+    for array in arrays:
+        if array.guess.role != "normals" or shape.outward is None or shape.unused:
+            continue
+        given = values[array.name, array.location]
+        share = share_outward(mesh, array.location, given, shape.outward)
+        if share < 0.01:
+            found.append(f"{array.name} point inward")
+        elif share < 0.99:
+            found.append(f"{array.name} point outward at {share:.0%} of the surface only")
+    return found
+
+
+def _without_nan(values: tuple[float, ...]) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values]

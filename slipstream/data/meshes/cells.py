@@ -1,0 +1,127 @@
+"""The corners of cells: where cells are, which way they face, and surfaces cut into triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHUNK = 1 << 15
+"""Cells worked on at once."""
+# Types of cells, by VTK's numbers.
+_THIN = (1, 2, 3, 4)  # vertices and lines
+STRIP, PIXEL, POLYGON = 6, 8, 7
+_FLAT = (5, POLYGON, 9)  # triangle, polygon, quadrangle
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some cells in a row: cell i has the corners from `begins[i]` up to the next one's."""
+
+    types: NDArray[Any]
+    begins: NDArray[Any]
+    corners: NDArray[Any]
+    """Numbers of points."""
+
+    @property
+    def sizes(self) -> NDArray[Any]:
+        return np.diff(self.begins, append=len(self.corners))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a mesh, some at a time, however it is stored."""
+
+    file: str
+    """For errors."""
+    count: int
+    points: int
+    chunks: Callable[[], Iterator[Chunk]]
+
+    def checked(self) -> Iterator[Chunk]:
+        """The chunks, whose cells all have corners, which are points."""
+        for chunk in self.chunks():
+            low, high = (chunk.corners.min(), chunk.corners.max()) if len(chunk.corners) else (0, 0)
+            if (chunk.sizes < 1).any():
+                raise ValueError(f"every cell of {self.file} must have corners, got some without")
+            if low < 0 or high >= self.points:
+                raise ValueError(
+                    f"the cells of {self.file} must have corners among its {self.points} points,"
+                    f" got numbers from {low} to {high}"
+                )
+            yield chunk
+
+
+def centres(cells: Cells, points: NDArray[Any]) -> NDArray[Any]:
+    """The mean of each cell's corners, (C, 3), of the points' dtype.
+
+    For triangles, quadrangles, tetrahedra, hexahedra and wedges that is VTK's centre too; its
+    others depend on the order of a cell's corners.
+    """
+    middle = np.empty((cells.count, 3), points.dtype)
+    start = 0
+    for chunk in cells.checked():
+        sizes = chunk.sizes
+        corners = points[chunk.corners].astype(np.float64, copy=False)
+        if (sizes == sizes[0]).all():
+            total = corners.reshape(len(sizes), -1, 3).sum(1)
+        else:
+            total = np.add.reduceat(corners, chunk.begins)
+        middle[start : start + len(sizes)] = total / sizes[:, None]
+        start += len(sizes)
+    return middle
+
+
+def area_vectors(cells: Cells, points: NDArray[Any]) -> NDArray[np.float64]:
+    """Normal times area of each cell of a surface, by the order of its corners, (C, 3)."""
+    vectors = np.empty((cells.count, 3))
+    start = 0
+    for chunk in cells.checked():
+        _check_types(cells.file, chunk, _FLAT)
+        sizes = chunk.sizes
+        corners = points[chunk.corners].astype(np.float64)
+        corners -= np.repeat(corners[chunk.begins], sizes, 0)
+        edges = np.cross(corners, np.roll(corners, -1, 0))  # 0 to the next cell's first corner
+        vectors[start : start + len(sizes)] = np.add.reduceat(edges, chunk.begins) / 2
+        start += len(sizes)
+    return vectors
+
+
+def triangles(cells: Cells) -> NDArray[np.int64]:
+    """The corners of triangles that cover a surface, (T, 3): each polygon is cut into a fan."""
+    return np.concatenate(
+        [np.empty((0, 3), np.int64), *(_fans(cells.file, chunk) for chunk in cells.checked())]
+    )
+
+
+def _fans(file: str, chunk: Chunk) -> NDArray[np.int64]:
+    _check_types(file, chunk, (*_FLAT, STRIP, PIXEL, *_THIN))
+    corners = chunk.corners.astype(np.int64, copy=False)
+    sizes = chunk.sizes
+    if np.isin(chunk.types, _FLAT).all() and (sizes == 3).all():
+        return corners.reshape(-1, 3)
+    pixel, strip = chunk.types == PIXEL, chunk.types == STRIP
+    if pixel.any():  # its corners go row by row, not round
+        corners = corners.copy()
+        third = chunk.begins[pixel] + 2
+        corners[third], corners[third + 1] = corners[third + 1], corners[third]
+    counts = np.where(np.isin(chunk.types, _THIN), 0, np.maximum(sizes - 2, 0))
+    cell = np.repeat(np.arange(len(counts)), counts)
+    step = np.arange(len(cell)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begin = chunk.begins[cell]
+    first = np.where(strip[cell], begin + step, begin)
+    turned = strip[cell] & (step % 2 == 1)
+    second, third = begin + step + 1 + turned, begin + step + 2 - turned
+    return np.stack((corners[first], corners[second], corners[third]), 1)
+
+
+def _check_types(file: str, chunk: Chunk, allowed: tuple[int, ...]) -> None:
+    if not np.isin(chunk.types, allowed).all():
+        got = sorted({int(kind) for kind in np.unique(chunk.types)} - set(allowed))
+        raise ValueError(
+            f"{file} must be a surface of polygons, got cells of VTK's types"
+            f" {', '.join(map(str, got))}"
+        )

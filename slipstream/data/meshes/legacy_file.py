@@ -1,0 +1,144 @@
+"""Binary legacy VTK files read without VTK, which would read all arrays and all cells of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.data.meshes.arrays import ArrayInfo, MeshInfo
+from slipstream.data.meshes.cells import CHUNK, POLYGON, Cells, Chunk
+from slipstream.data.meshes.legacy_header import CellBlock, LegacyHeader
+from slipstream.data.meshes.legacy_words import Block
+from slipstream.data.meshes.parts import open_parts
+
+_POLYHEDRON = 42
+_Part = tuple[int, NDArray[np.int64], NDArray[Any]]
+"""The first of some cells, where each begins among their corners, and the corners."""
+
+
+@dataclass(frozen=True, eq=False)
+class LegacyFile:
+    """A file, or its byte parts, whose header has been read."""
+
+    paths: tuple[Path, ...]
+    header: LegacyHeader
+
+    @property
+    def name(self) -> str:
+        return self.header.file
+
+    @property
+    def info(self) -> MeshInfo:
+        return self.header.info
+
+    def readable(self, arrays: Sequence[ArrayInfo]) -> bool:
+        """Whether points and these arrays can be read here; else VTK must: text, and bits."""
+        blocks = [self.header.points, *(self._block(array) for array in arrays)]
+        return self.header.binary and all(block and not block.packed for block in blocks)
+
+    def points(self) -> NDArray[Any]:
+        with open_parts(self.paths) as file:
+            return _take(file, self.header.points).reshape(-1, 3)
+
+    def values(self, info: ArrayInfo) -> NDArray[Any]:
+        with open_parts(self.paths) as file:
+            values = _take(file, self._block(info))
+        return values if info.components == 1 else values.reshape(-1, info.components)
+
+    def cells(self) -> Cells | None:
+        """None where VTK must read them: lines and strips, whose order it changes, polyhedra."""
+        sections = [section for section in self.header.cells if section.cells]
+        if not sections:
+            return Cells(self.name, 0, self.info.points, lambda: iter(()))
+        section = sections[0]
+        if len(sections) > 1 or section.name not in ("CELLS", "POLYGONS"):
+            return None
+        types = self._types(section)
+        if (types == _POLYHEDRON).any():
+            return None
+
+        def chunks() -> Iterator[Chunk]:
+            with open_parts(self.paths) as file:
+                by_offsets = _by_offsets if section.offsets else _by_lengths
+                for first, begins, corners in by_offsets(file, section, self.name):
+                    yield Chunk(types[first : first + len(begins)], begins, corners)
+
+        return Cells(self.name, section.cells, self.info.points, chunks)
+
+    def _types(self, section: CellBlock) -> NDArray[np.uint8]:
+        if section.name == "POLYGONS":
+            return np.full(section.cells, POLYGON, np.uint8)
+        block = self.header.types
+        if block is None or block.count != section.cells:
+            got = block.count if block else 0
+            raise ValueError(
+                f"{self.name} must have a type for all {section.cells} cells, got {got}"
+            )
+        with open_parts(self.paths) as file:
+            return _take(file, block).astype(np.uint8)
+
+    def _block(self, info: ArrayInfo) -> Block | None:
+        return dict(self.header.arrays).get(info)
+
+
+def _by_offsets(file: BinaryIO, section: CellBlock, name: str) -> Iterator[_Part]:
+    """Since version 5: where the corners of each cell begin and end, apart from the corners."""
+    offsets, corners = section.offsets, section.corners
+    total = corners.count if corners else 0
+    for first in range(0, section.cells, CHUNK):
+        bounds = _take(file, offsets, first, min(CHUNK, section.cells - first) + 1)
+        bounds = bounds.astype(np.int64, copy=False)
+        if (np.diff(bounds) < 0).any() or bounds[0] < 0 or bounds[-1] > total:
+            raise ValueError(f"the offsets of cells in {name} must rise, got a fall or too much")
+        here = _take(file, corners, int(bounds[0]), int(bounds[-1] - bounds[0]))
+        yield first, bounds[:-1] - bounds[0], here
+
+
+def _by_lengths(file: BinaryIO, section: CellBlock, name: str) -> Iterator[_Part]:
+    """Before version 5: each cell is its number of corners, then the corners."""
+    numbers = _take(file, section.corners)
+    begins = _lengths_at(numbers, section.cells, name)
+    for first in range(0, section.cells, CHUNK):
+        at = begins[first : first + CHUNK + 1]
+        here = numbers[at[0] : at[-1]]
+        corner = np.ones(len(here), bool)
+        corner[at[:-1] - at[0]] = False
+        yield first, at[:-1] - at[0] - np.arange(len(at) - 1), here[corner]
+
+
+def _lengths_at(numbers: NDArray[Any], cells: int, name: str) -> NDArray[np.int64]:
+    """Where the length of each cell is, and at last the end."""
+    width = int(numbers[0]) + 1 if len(numbers) else 0
+    if len(numbers) == cells * width and (numbers[::width] == width - 1).all():
+        return np.arange(cells + 1) * width
+    places = np.empty(cells + 1, np.int64)
+    place, lengths = 0, memoryview(numbers)  # type: ignore[arg-type]
+    for cell in range(cells):  # where one cell ends tells where the next begins
+        places[cell] = place
+        length = lengths[place] if 0 <= place < len(numbers) else -1
+        if length < 0:
+            raise ValueError(f"the cells of {name} must follow one another, got a wrong length")
+        place += length + 1
+    places[cells] = place
+    if place != len(numbers):
+        raise ValueError(f"the cells of {name} must take {len(numbers)} numbers, got {place}")
+    return places
+
+
+def _take(
+    file: BinaryIO, block: Block | None, first: int = 0, count: int | None = None
+) -> NDArray[Any]:
+    """Values in the byte order of this machine; in the file it is the other one."""
+    if block is None:
+        return np.empty(0, np.int64)
+    values = np.empty(block.count if count is None else count, block.dtype)
+    file.seek(block.place + first * values.itemsize)
+    if file.readinto(values.view(np.uint8)) != values.nbytes:  # type: ignore[attr-defined]
+        raise ValueError(f"a legacy VTK file must not change while it is read, got {block}")
+    return values.byteswap(inplace=True) if sys.byteorder == "little" else values

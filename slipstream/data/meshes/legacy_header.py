@@ -1,0 +1,181 @@
+"""What a legacy VTK file (.vtk) declares and where its values are, found by stepping over them.
+
+VTK's own reader gives no list of arrays without reading them all, and where a binary file is cut
+off it returns whatever was in memory, silently. Stepping through the sections tells both: what
+there is, and whether the file is long enough for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+from slipstream.data.meshes.arrays import ArrayInfo, Location, MeshInfo, as_text
+from slipstream.data.meshes.legacy_words import Block, Words
+from slipstream.data.meshes.parts import open_parts, whole_name
+
+_COMPONENTS = {"VECTORS": 3, "NORMALS": 3, "TENSORS": 9, "TENSORS6": 6}
+_CELLS = ("VERTICES", "LINES", "POLYGONS", "TRIANGLE_STRIPS", "CELLS")
+
+
+@dataclass
+class CellBlock:
+    """A section of cells: since version 5 offsets and corners, before it lengths and corners."""
+
+    name: str
+    cells: int
+    corners: Block | None = None
+    offsets: Block | None = None
+
+
+@dataclass(frozen=True)
+class LegacyHeader:
+    file: str
+    binary: bool
+    info: MeshInfo
+    points: Block | None
+    cells: Sequence[CellBlock]
+    types: Block | None
+    arrays: Sequence[tuple[ArrayInfo, Block]]
+
+
+def scan_legacy(paths: Sequence[Path]) -> LegacyHeader:
+    """The header of a file or of its byte parts; ValueError where it is cut off or not a mesh."""
+    name = whole_name(paths)
+    with open_parts(paths) as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        scan = _Scan(Words(file, size))
+        try:
+            scan.run()
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{name} must be a whole legacy VTK file, got {error}") from None
+    points = scan.points.count // 3 if scan.points else 0
+    cells = sum(block.cells for block in scan.cells)
+    info = MeshInfo(points, cells, tuple(info for info, _ in scan.arrays))
+    return LegacyHeader(
+        name, scan.words.binary, info, scan.points, scan.cells, scan.types, scan.arrays
+    )
+
+
+@dataclass
+class _Scan:
+    """Steps from section to section and notes where values are."""
+
+    words: Words
+    version: int = 0
+    points: Block | None = None
+    cells: list[CellBlock] = field(default_factory=list)
+    types: Block | None = None
+    arrays: list[tuple[ArrayInfo, Block]] = field(default_factory=list)
+    sizes: tuple[int, int] = (0, 0)
+    """Of the offsets and the corners that follow, since version 5."""
+    location: Location | None = None
+    rows: int = 0
+
+    def run(self) -> None:
+        words = self.words
+        match = re.match(r"# vtk DataFile Version (\d+)", words.line())
+        if not match:
+            raise ValueError("another first line")
+        self.version = int(match[1])
+        words.line()
+        mode = words.word().upper()
+        if mode not in ("ASCII", "BINARY"):
+            raise ValueError(f"{mode!r} where ASCII or BINARY must be")
+        words.binary = mode == "BINARY"
+        if words.word().upper() != "DATASET":
+            raise ValueError("no DATASET")
+        kind = words.word().upper()
+        if kind not in ("POLYDATA", "UNSTRUCTURED_GRID"):
+            raise ValueError(f"the data set {kind}, not POLYDATA or UNSTRUCTURED_GRID")
+        while section := words.word(last=True):
+            self.section(section.upper())
+
+    def section(self, name: str) -> None:
+        words = self.words
+        steps: dict[str, Callable[[], None]] = {
+            "POINTS": self.step_points,
+            "CELL_TYPES": self.step_types,
+            "OFFSETS": self.step_offsets,
+            "CONNECTIVITY": self.step_corners,
+            "SCALARS": self.step_scalars,
+            "LOOKUP_TABLE": self.step_table,
+            "FIELD": self.step_field,
+            "METADATA": words.skip_metadata,
+        }
+        if name in _CELLS:
+            self.step_cells(name)
+        elif name in ("POINT_DATA", "CELL_DATA"):
+            self.location = "point" if name == "POINT_DATA" else "cell"
+            self.rows = words.number()
+        elif name in (*_COMPONENTS, "GLOBAL_IDS", "PEDIGREE_IDS", "EDGE_FLAGS"):
+            self.step_array(words.word(), _COMPONENTS.get(name, 1), self.rows, words.word())
+        elif name == "TEXTURE_COORDINATES":
+            self.step_array(words.word(), words.number(), self.rows, words.word())
+        elif name == "COLOR_SCALARS":
+            self.step_array(words.word(), words.number(), self.rows, "unsigned_char")
+        elif name in steps:
+            steps[name]()
+        else:
+            raise ValueError(f"the unknown section {name[:40]!r} before byte {words.place()}")
+
+    def step_points(self) -> None:
+        count = self.words.number()
+        self.points = self.words.skip(3 * count, self.words.word())
+
+    def step_types(self) -> None:
+        self.types = self.words.skip(self.words.number(), "int")
+
+    def step_cells(self, section: str) -> None:
+        first, second = self.words.number(), self.words.number()
+        if self.version < 5:
+            self.cells.append(CellBlock(section, first, self.words.skip(second, "int")))
+        else:
+            self.cells.append(CellBlock(section, max(0, first - 1)))
+            self.sizes = first, second
+
+    def step_offsets(self) -> None:
+        if not self.cells:
+            raise ValueError("OFFSETS of no cells")
+        self.cells[-1].offsets = self.words.skip(self.sizes[0], self.words.word())
+
+    def step_corners(self) -> None:
+        if not self.cells:
+            raise ValueError("CONNECTIVITY of no cells")
+        self.cells[-1].corners = self.words.skip(self.sizes[1], self.words.word())
+
+    def step_scalars(self) -> None:
+        name, kind, *more = self.words.line().split()
+        if self.words.word().upper() != "LOOKUP_TABLE":
+            raise ValueError(f"SCALARS {name} without LOOKUP_TABLE")
+        self.words.word()
+        self.step_array(name, int(more[0]) if more else 1, self.rows, kind)
+
+    def step_table(self) -> None:
+        self.words.word()
+        self.words.skip(4 * self.words.number(), "unsigned_char")
+
+    def step_field(self) -> None:
+        words = self.words
+        words.word()
+        for _ in range(words.number()):
+            name = words.word()
+            while name.upper() == "METADATA":
+                words.skip_metadata()
+                name = words.word()
+            if name != "NULL_ARRAY":
+                self.step_array(name, words.number(), words.number(), words.word())
+
+    def step_array(self, name: str, components: int, rows: int, kind: str) -> None:
+        if kind.lower() == "string":
+            self.words.skip_strings(components * rows)
+            return
+        block = self.words.skip(components * rows, kind)
+        if self.location:
+            name = as_text(unquote_to_bytes(name))
+            info = ArrayInfo(name, self.location, components, rows, block.dtype)
+            self.arrays.append((info, block))

@@ -1,0 +1,115 @@
+"""The words of a legacy VTK file, and steps over the values between them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO
+
+from slipstream.data.meshes.arrays import as_text
+
+_BLOCK = 1 << 20
+_DTYPES = {
+    "bit": "uint8", "char": "int8", "signed_char": "int8", "unsigned_char": "uint8",
+    "short": "int16", "unsigned_short": "uint16", "int": "int32", "unsigned_int": "uint32",
+    "long": "int64", "unsigned_long": "uint64", "float": "float32", "double": "float64",
+    "vtkidtype": "int32", "vtktypeint64": "int64", "vtktypeuint64": "uint64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Block:
+    """Values of one dtype, one after the other, from a byte of the file on."""
+
+    place: int
+    count: int
+    dtype: str
+    packed: bool = False
+    """Bits, eight to a byte."""
+
+
+class Words:
+    """An open file, read from its beginning."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self.file, self.size = file, size
+        self.binary = False
+
+    def place(self) -> int:
+        return self.file.tell()
+
+    def word(self, last: bool = False) -> str:
+        """The next word; the white space after it is left. "" at the end, where that may be."""
+        letters = bytearray()
+        while letter := self.file.read(1):
+            if not letter.isspace():
+                letters += letter
+            elif letters:
+                self.file.seek(-1, 1)
+                break
+        if not letters and not last:
+            raise EOFError("an end where more must follow")
+        return as_text(bytes(letters))
+
+    def number(self) -> int:
+        value = int(self.word())
+        if value < 0:
+            raise ValueError(f"a count of {value}")
+        return value
+
+    def line(self) -> str:
+        return as_text(self.file.readline())
+
+    def skip_metadata(self) -> None:
+        self.line()
+        while self.file.readline().strip():
+            pass
+
+    def skip(self, count: int, kind: str) -> Block:
+        """Step over values, or raise where the file has fewer."""
+        kind = kind.lower()
+        if kind not in _DTYPES:
+            raise ValueError(f"the unknown type {kind[:40]!r} before byte {self.place()}")
+        if self.binary:
+            self.line()
+        block = Block(self.place(), count, _DTYPES[kind], kind == "bit")
+        if self.binary:
+            width = int(re.sub(r"\D", "", block.dtype)) // 8
+            self._forward((count + 7) // 8 if block.packed else count * width)
+        else:
+            self._skip_text(count)
+        return block
+
+    def _forward(self, length: int) -> None:
+        end = self.place() + length
+        if end > self.size:
+            raise EOFError(f"{self.size} bytes, {end} or more needed")
+        self.file.seek(end)
+
+    def _skip_text(self, count: int) -> None:
+        while count > 0:
+            begin = self.place()
+            text = self.file.read(_BLOCK) + self.file.readline()
+            if not text:
+                raise EOFError(f"an end where {count} more values must follow")
+            found = len(text.split())
+            if found > count:
+                final = next(islice(re.finditer(rb"\S+", text), count - 1, None))
+                self.file.seek(begin + final.end())
+            count -= found
+
+    def skip_strings(self, count: int) -> None:
+        """Text has one string a line; binary files put its length before it, in 1 to 8 bytes."""
+        self.line()
+        for _ in range(count):
+            if not self.binary:
+                if not self.file.readline():
+                    raise EOFError("an end where a string must follow")
+                continue
+            first = self.file.read(1)
+            if not first:
+                raise EOFError("an end where a string must follow")
+            width = 1 << (3 - (first[0] >> 6))
+            rest = int.from_bytes(self.file.read(width - 1), "big")
+            self._forward(((first[0] & 63) << 8 * (width - 1)) + rest)

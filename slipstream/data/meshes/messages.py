@@ -1,0 +1,37 @@
+"""VTK's errors as exceptions: it prints them and returns an empty or half-read data set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from slipstream.data.extras import need
+from slipstream.data.meshes.arrays import as_text
+
+_ERROR = re.compile(
+    r"ERROR: In .*?, line \d+\s+(?:\S+ \((?:0x)?[0-9a-fA-F]+\): )?(.*?)\s*(?:\n\n|\Z)", re.S
+)
+
+
+@contextmanager
+def vtk_errors(file: str) -> Iterator[None]:
+    """Nothing is printed within; ValueError at the end with the first error VTK reported.
+
+    The window that VTK prints to belongs to the process, so two threads must not read at once.
+    """
+    core = need("vtkmodules.vtkCommonCore", "mesh")
+    before = core.vtkOutputWindow.GetInstance()
+    verbosity = core.vtkLogger.GetCurrentVerbosityCutoff()
+    window = core.vtkStringOutputWindow()
+    core.vtkOutputWindow.SetInstance(window)
+    core.vtkLogger.SetStderrVerbosity(core.vtkLogger.VERBOSITY_OFF)
+    try:
+        yield
+    finally:
+        core.vtkOutputWindow.SetInstance(before)
+        core.vtkLogger.SetStderrVerbosity(verbosity)
+    found = _ERROR.search(as_text(window.GetOutput()))
+    if found:
+        said = " ".join(found[1].split()).rstrip(".")
+        raise ValueError(f"{file} must be a whole file, got an error of VTK's reader: {said}")

@@ -1,0 +1,102 @@
+"""OpenFOAM cases: the last time step, of the internal mesh or of patches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipstream.core.checks import check_choice
+from slipstream.data.extras import need
+from slipstream.data.meshes.arrays import ArrayInfo, Wanted, resolve
+from slipstream.data.meshes.messages import vtk_errors
+from slipstream.data.meshes.vtk_data import joined_data
+from slipstream.data.meshes.vtk_files import keep_wanted
+
+INTERNAL = "internalMesh"
+
+
+def is_case(path: Path) -> bool:
+    """Whether this is a case's folder, or the empty file in it that marks one (`case.foam`)."""
+    return path.suffix.lower() in (".foam", ".openfoam") or (path / "constant").is_dir()
+
+
+def case_folder(path: Path) -> Path:
+    return path if path.is_dir() else path.parent
+
+
+def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str]) -> Any:
+    """The regions joined into one data set: internalMesh, or one or more patches by name.
+
+    OpenFOAM's fields are cell data.
+    """
+    folder = case_folder(path)
+    _check_mesh(folder)
+    with vtk_errors(folder.name):
+        reader = _opened(folder)
+    names = [reader.GetCellArrayName(i) for i in range(reader.GetNumberOfCellArrays())]
+    chosen = names if wanted is None else [_name(want, names, folder.name) for want in wanted]
+    patches = (reader.GetPatchArrayName(i) for i in range(reader.GetNumberOfPatchArrays()))
+    known = {name.removeprefix("patch/"): name for name in patches}
+    for region in regions:
+        check_choice(f"a region of {folder.name}", region, known)
+    with vtk_errors(folder.name):
+        blocks = _read(reader, [known[region] for region in regions], chosen)
+        found = dict(_leaves(blocks))
+    for region in regions:
+        if region not in found or not found[region].GetNumberOfPoints():
+            raise ValueError(f"{region} of {folder.name} must have at least one point, got none")
+        keep_wanted(found[region], wanted, f"{region} of {folder.name}")
+    return joined_data([found[region] for region in regions], folder.name)
+
+
+def _check_mesh(folder: Path) -> None:
+    if (folder / "constant" / "polyMesh").is_dir():
+        return
+    apart = (folder / "processor0").is_dir()
+    got = "one in pieces, which reconstructPar joins" if apart else "no constant/polyMesh"
+    raise ValueError(f"{folder} must be an OpenFOAM case with a mesh, got {got}")
+
+
+def _opened(folder: Path) -> Any:
+    """VTK's reader, which knows the names of arrays and patches."""
+    reader = need("vtkmodules.vtkIOGeometry", "mesh").vtkOpenFOAMReader()
+    reader.SetFileName(str(folder / "case.foam"))  # need not exist
+    reader.CreateCellToPointOff()
+    reader.SkipZeroTimeOff()
+    reader.UpdateInformation()
+    return reader
+
+
+def _name(wanted: Wanted, names: Sequence[str], file: str) -> str:
+    """The array that is wanted, as far as names tell: components are known after reading."""
+    held = [ArrayInfo(name, "cell", wanted.components, 0, "") for name in names]
+    return resolve(wanted, held, file).name
+
+
+def _read(reader: Any, patches: Sequence[str], arrays: Sequence[str]) -> Any:
+    reader.DisableAllPatchArrays()
+    reader.DisableAllCellArrays()
+    reader.DisableAllPointArrays()
+    reader.DisableAllLagrangianArrays()
+    for patch in patches:
+        reader.SetPatchArrayStatus(patch, 1)
+    for array in arrays:
+        reader.SetCellArrayStatus(array, 1)
+    times = reader.GetTimeValues()
+    if times is not None and times.GetNumberOfTuples():
+        reader.UpdateTimeStep(times.GetValue(times.GetNumberOfTuples() - 1))
+    else:
+        reader.Update()
+    return reader.GetOutput()
+
+
+def _leaves(blocks: Any) -> Iterator[tuple[str, Any]]:
+    """The data sets in a tree of blocks, with their names."""
+    key = need("vtkmodules.vtkCommonDataModel", "mesh").vtkCompositeDataSet.NAME()
+    for index in range(blocks.GetNumberOfBlocks()):
+        block = blocks.GetBlock(index)
+        if block is not None and block.IsA("vtkMultiBlockDataSet"):
+            yield from _leaves(block)
+        elif block is not None:
+            yield blocks.GetMetaData(index).Get(key), block

@@ -1,0 +1,211 @@
+"""PLY files, read without VTK: its reader crashes on files that are cut off, and takes no arrays.
+
+    ply
+    format binary_little_endian 1.0
+    element vertex 8
+    property float x
+    ...
+    element face 6
+    property list uchar int vertex_indices
+    end_header
+
+Properties of vertices besides x, y, z become point data (nx, ny, nz together: "Normals"), those of
+faces besides the corners cell data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Columns = dict[str, NDArray[Any]]
+
+_TYPES = {
+    "char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
+    "float": "f4", "double": "f8", "int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2",
+    "int32": "i4", "uint32": "u4", "float32": "f4", "float64": "f8",
+}  # fmt: skip
+_ORDERS: dict[str, Literal["<", ">"] | None] = {
+    "ascii": None, "binary_little_endian": "<", "binary_big_endian": ">"
+}  # fmt: skip
+_CHUNK = 1 << 18
+_CORNERS = ("vertex_indices", "vertex_index")
+
+
+@dataclass(frozen=True)
+class PlyMesh:
+    points: NDArray[Any]
+    offsets: NDArray[np.int64]
+    corners: NDArray[np.int64]
+    point_data: Columns
+    cell_data: Columns
+
+
+@dataclass
+class _Element:
+    """A table: its rows, and for each column the dtype of values and, of lists, of the length."""
+
+    name: str
+    rows: int
+    columns: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+
+
+def read_ply(path: Path) -> PlyMesh:
+    """The mesh, or ValueError where the file has not all that its header says."""
+    with path.open("rb") as file:
+        try:
+            order, elements = _header(file)
+            body = _Text(file.read()) if order is None else _Binary(file.read(), order)
+            tables, place = {}, 0
+            for element in elements:
+                tables[element.name], place = _table(element, body, place)
+            return _mesh(tables)
+        except (ValueError, LookupError, OverflowError) as error:
+            raise ValueError(f"{path.name} must be a whole PLY file, got {error}") from None
+
+
+def _header(file: BinaryIO) -> tuple[Literal["<", ">"] | None, list[_Element]]:
+    if file.readline(64).strip() != b"ply":
+        raise ValueError("another first line")
+    kind, elements = "", list[_Element]()
+    for line in iter(file.readline, b""):
+        match line.decode("latin-1").split():
+            case ["format", kind, _]:
+                pass
+            case ["element", name, rows]:
+                elements.append(_Element(name, int(rows)))
+            case ["property", "list", length, dtype, name]:
+                elements[-1].columns[name] = _TYPES[dtype], _TYPES[length]
+            case ["property", dtype, name]:
+                elements[-1].columns[name] = _TYPES[dtype], None
+            case ["end_header"]:
+                if kind not in _ORDERS:
+                    raise ValueError(f"the format {kind!r}")
+                return _ORDERS[kind], elements
+    raise ValueError("a header without end_header")
+
+
+class _Text:
+    """Values by the number of the word they are."""
+
+    def __init__(self, text: bytes) -> None:
+        self._words = text.split()
+        self._array = np.array(self._words or [b""])
+        self.size = len(self._words)
+
+    def width(self, dtype: str) -> int:
+        return 1
+
+    def number(self, place: int, dtype: str) -> int:
+        return int(self._words[place])
+
+    def values(self, places: NDArray[np.int64], dtype: str) -> NDArray[Any]:
+        return self._array[places].astype(np.float64).astype(dtype)
+
+
+class _Binary:
+    """Values by the byte where they begin."""
+
+    def __init__(self, raw: bytes, order: Literal["<", ">"]) -> None:
+        self._raw, self._bytes, self._order = raw, np.frombuffer(raw, np.uint8), order
+        self.size = len(raw)
+
+    def width(self, dtype: str) -> int:
+        return int(dtype[1])
+
+    def number(self, place: int, dtype: str) -> int:
+        raw = self._raw[place : place + self.width(dtype)]
+        return int.from_bytes(
+            raw, "little" if self._order == "<" else "big", signed=dtype[0] == "i"
+        )
+
+    def values(self, places: NDArray[np.int64], dtype: str) -> NDArray[Any]:
+        values = np.empty(len(places), dtype)
+        for first in range(0, len(places), _CHUNK):
+            at = places[first : first + _CHUNK, None] + np.arange(self.width(dtype))
+            values[first : first + _CHUNK] = self._bytes[at].view(self._order + dtype)[:, 0]
+        return values
+
+
+def _table(element: _Element, body: _Text | _Binary, place: int) -> tuple[Columns, int]:
+    """The columns of an element that begins at a place, and its end; a list is two columns."""
+    begins = _begins(element, body, place)
+    table: Columns = {}
+    at = begins[:-1]
+    for name, (dtype, length) in element.columns.items():
+        counts = np.ones(element.rows, np.int64)
+        if length:
+            counts = table[f"{name} lengths"] = body.values(at, length).astype(np.int64)
+            at = at + body.width(length)
+        number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        table[name] = body.values(np.repeat(at, counts) + number * body.width(dtype), dtype)
+        at = at + counts * body.width(dtype)
+    return table, int(begins[-1])
+
+
+def _begins(element: _Element, body: _Text | _Binary, place: int) -> NDArray[np.int64]:
+    """Where each row begins, and where the last one ends, within the file."""
+    fixed = sum(body.width(d) for d, length in element.columns.values() if not length)
+    lists = [(d, length) for d, length in element.columns.values() if length]
+    ends = place + fixed * np.arange(element.rows + 1)
+    if lists and element.rows:
+        ends = _list_ends(element, body, place)
+    if ends[-1] > body.size:
+        raise ValueError(f"an end before the last of the {element.rows} rows of {element.name}")
+    return ends
+
+
+def _list_ends(element: _Element, body: _Text | _Binary, place: int) -> NDArray[np.int64]:
+    """The same with lists: rows of one length are guessed and checked, others gone through."""
+
+    def after(at: int) -> int:
+        for dtype, length in element.columns.values():
+            count = 1
+            if length:
+                count = body.number(at, length) if at + body.width(length) <= body.size else -1
+                if count < 0:
+                    raise ValueError(f"a wrong or missing length of a list in {element.name}")
+                at += body.width(length)
+            at += count * body.width(dtype)
+        return at
+
+    even = place + (after(place) - place) * np.arange(element.rows + 1)
+    if even[-1] <= body.size:
+        at, same = even[:-1], True
+        for dtype, length in element.columns.values():
+            counts = body.values(at, length) if length else np.ones(1)
+            same = same and bool((counts == counts[0]).all())
+            at = at + (body.width(length) if length else 0) + int(counts[0]) * body.width(dtype)
+        if same:
+            return even
+    ends = [place]
+    for _ in range(element.rows):
+        ends.append(after(ends[-1]))
+    return np.array(ends)
+
+
+def _mesh(tables: dict[str, Columns]) -> PlyMesh:
+    vertex, face = tables.get("vertex", {}), tables.get("face", {})
+    if not {"x", "y", "z"} <= set(vertex):
+        raise ValueError("vertices without x, y and z")
+    points = np.stack([vertex.pop(axis) for axis in "xyz"], 1)
+    if {"nx", "ny", "nz"} <= set(vertex):
+        vertex["Normals"] = np.stack([vertex.pop(axis) for axis in ("nx", "ny", "nz")], 1)
+    name = next((name for name in _CORNERS if name in face), None)
+    if face and name is None:
+        raise ValueError(f"faces without {_CORNERS[0]}")
+    corners = face.pop(name) if name else np.empty(0, np.int64)
+    lengths = face.pop(f"{name} lengths") if name else np.empty(0, np.int64)
+    if len(corners) and (corners.min() < 0 or corners.max() >= len(points)):
+        raise ValueError(f"corners of faces that are not among its {len(points)} points")
+    lists = {column for column in (*vertex, *face) if f"{column} lengths" in {**vertex, **face}}
+    kept = [
+        {n: v for n, v in table.items() if n.removesuffix(" lengths") not in lists}
+        for table in (vertex, face)
+    ]
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    return PlyMesh(points, offsets, corners.astype(np.int64), *kept)

@@ -1,0 +1,113 @@
+"""VTK data sets as numpy: what they hold, their cells, and several joined into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.data.extras import need
+from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, Location, MeshInfo, as_text
+from slipstream.data.meshes.cells import CHUNK, POLYGON, STRIP, Cells, Chunk
+from slipstream.data.meshes.messages import vtk_errors
+from slipstream.data.meshes.ply import PlyMesh
+
+_OF_POLYDATA = (("Verts", 2), ("Lines", 4), ("Polys", POLYGON), ("Strips", STRIP))
+
+
+def as_numpy(array: Any) -> NDArray[Any]:
+    """The values of a VTK array, not copied."""
+    return need("vtkmodules.util.numpy_support", "mesh").vtk_to_numpy(array)
+
+
+def attributes(data: Any, location: Location) -> Any:
+    return data.GetPointData() if location == "point" else data.GetCellData()
+
+
+def info_of(data: Any) -> MeshInfo:
+    """What a data set holds: its arrays of numbers, that is, not those of text."""
+    support = need("vtkmodules.util.numpy_support", "mesh")
+    arrays = []
+    for location in LOCATIONS:
+        held = attributes(data, location)
+        for array in (held.GetArray(i) for i in range(held.GetNumberOfArrays())):
+            if array is not None:
+                dtype = np.dtype(support.get_numpy_array_type(array.GetDataType())).name
+                shape = array.GetNumberOfComponents(), array.GetNumberOfTuples()
+                arrays.append(ArrayInfo(as_text(array.GetName() or ""), location, *shape, dtype))
+    return MeshInfo(data.GetNumberOfPoints(), data.GetNumberOfCells(), tuple(arrays))
+
+
+def values_of(data: Any, info: ArrayInfo) -> NDArray[Any]:
+    held = attributes(data, info.location)
+    arrays = (held.GetArray(i) for i in range(held.GetNumberOfArrays()))
+    return as_numpy(
+        next(a for a in arrays if a is not None and as_text(a.GetName() or "") == info.name)
+    )
+
+
+def cells_of(data: Any, file: str) -> Cells:
+    """The cells in the order of the data set, which for PolyData is by kind."""
+    kinds: list[tuple[Any, int | None]]
+    if not data.IsA("vtkPolyData"):
+        kinds = [(data.GetCells(), None)]
+    else:
+        kinds = [(getattr(data, f"Get{name}")(), kind) for name, kind in _OF_POLYDATA]
+
+    def chunks() -> Iterator[Chunk]:
+        for part, kind in kinds:
+            count = part.GetNumberOfCells()
+            offsets, corners = as_numpy(part.GetOffsetsArray()), part.GetConnectivityArray()
+            types = np.full(count, kind, np.uint8) if kind else _types(data)
+            for first in range(0, count, CHUNK):
+                bounds = offsets[first : first + CHUNK + 1]
+                here = as_numpy(corners)[bounds[0] : bounds[-1]]
+                yield Chunk(types[first : first + CHUNK], bounds[:-1] - bounds[0], here)
+
+    return Cells(file, data.GetNumberOfCells(), data.GetNumberOfPoints(), chunks)
+
+
+def _types(data: Any) -> NDArray[np.uint8]:
+    try:
+        return as_numpy(data.GetCellTypes())
+    except TypeError:  # before VTK 9.6
+        return as_numpy(data.GetCellTypesArray())
+
+
+def joined_data(blocks: Sequence[Any], file: str) -> Any:
+    """One data set of several; surfaces stay a surface. Arrays that one block lacks are lost."""
+    full = [block for block in blocks if block.GetNumberOfPoints()]
+    if len(full) == 1:
+        return full[0]
+    core = need("vtkmodules.vtkFiltersCore", "mesh")
+    surfaces = all(block.IsA("vtkPolyData") for block in full)
+    append = core.vtkAppendPolyData() if surfaces else core.vtkAppendFilter()
+    for block in full:
+        append.AddInputData(block)
+    with vtk_errors(file):
+        append.Update()
+    return append.GetOutput()
+
+
+def as_polydata(mesh: PlyMesh) -> Any:
+    """The same as a VTK data set."""
+    support = need("vtkmodules.util.numpy_support", "mesh")
+    model = need("vtkmodules.vtkCommonDataModel", "mesh")
+    points = need("vtkmodules.vtkCommonCore", "mesh").vtkPoints()
+    points.SetData(support.numpy_to_vtk(mesh.points, deep=True))
+    cells = model.vtkCellArray()
+    ids = (support.numpy_to_vtkIdTypeArray(a, deep=True) for a in (mesh.offsets, mesh.corners))
+    cells.SetData(*ids)
+    data = model.vtkPolyData()
+    data.SetPoints(points)
+    data.SetPolys(cells)
+    for held, columns in (
+        (data.GetPointData(), mesh.point_data), (data.GetCellData(), mesh.cell_data)
+    ):  # fmt: skip
+        for name, values in columns.items():
+            array = support.numpy_to_vtk(values, deep=True)
+            array.SetName(name)
+            held.AddArray(array)
+    return data

@@ -1,0 +1,127 @@
+"""Files as VTK's readers give them, with all that these leave unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from slipstream.data.extras import need
+from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, MeshInfo, Wanted, as_text, resolve
+from slipstream.data.meshes.legacy_header import scan_legacy
+from slipstream.data.meshes.messages import vtk_errors
+from slipstream.data.meshes.ply import read_ply
+from slipstream.data.meshes.stl import check_stl
+from slipstream.data.meshes.vtk_data import as_polydata, attributes, info_of
+from slipstream.data.meshes.xml_header import scan_xml
+
+_LEGACY = ("Scalars", "Vectors", "Normals", "Tensors", "ColorScalars", "TCoords", "Fields")
+
+
+def load_file(path: Path, wanted: Sequence[Wanted] | None) -> Any:
+    """The data set in a .vtp, .vtu, .vtk, .stl or .ply file, with the wanted arrays (None: all)."""
+    suffix = path.suffix.lower()
+    if suffix in (".vtp", ".vtu"):
+        data = _load_xml(path, wanted)
+    elif suffix == ".vtk":
+        data = _load_legacy(path, wanted)
+    elif suffix == ".stl":
+        check_stl(path)
+        data = _updated(need("vtkmodules.vtkIOGeometry", "mesh").vtkSTLReader(), path)
+    else:
+        data = as_polydata(read_ply(path))
+    return keep_wanted(data, wanted, path.name)
+
+
+def _load_xml(path: Path, wanted: Sequence[Wanted] | None) -> Any:
+    header = scan_xml([path])
+    declared = header.info()
+    if header.kind not in ("PolyData", "UnstructuredGrid"):
+        raise ValueError(f"{path.name} must hold PolyData or UnstructuredGrid, got {header.kind!r}")
+    chosen = declared.arrays if wanted is None else _resolved(wanted, declared, path.name)
+    reader = getattr(need("vtkmodules.vtkIOXML", "mesh"), f"vtkXML{header.kind}Reader")()
+    with vtk_errors(path.name):
+        reader.SetFileName(str(path))
+        reader.UpdateInformation()
+        for location, selection in (
+            ("point", reader.GetPointDataArraySelection()),
+            ("cell", reader.GetCellDataArraySelection()),
+        ):
+            selection.DisableAllArrays()
+            for info in chosen:
+                if info.location == location:
+                    selection.EnableArray(info.name)
+        reader.Update()
+    return _as_declared(reader.GetOutput(), declared, path.name)
+
+
+def _load_legacy(path: Path, wanted: Sequence[Wanted] | None) -> Any:
+    declared = scan_legacy([path]).info
+    _resolved(wanted or (), declared, path.name)
+    reader = need("vtkmodules.vtkIOLegacy", "mesh").vtkDataSetReader()
+    for kind in _LEGACY:
+        getattr(reader, f"ReadAll{kind}On")()
+    return _as_declared(_updated(reader, path), declared, path.name)
+
+
+def _updated(reader: Any, path: Path) -> Any:
+    with vtk_errors(path.name):
+        reader.SetFileName(str(path))
+        reader.Update()
+    return reader.GetOutput()
+
+
+def _resolved(wanted: Sequence[Wanted], declared: MeshInfo, file: str) -> list[ArrayInfo]:
+    return [resolve(want, declared.arrays, file) for want in wanted]
+
+
+def _as_declared(data: Any, declared: MeshInfo, file: str) -> Any:
+    got = data.GetNumberOfPoints(), data.GetNumberOfCells()
+    if got != (declared.points, declared.cells):
+        raise ValueError(
+            f"{file} must have the {declared.points} points and {declared.cells} cells it declares,"
+            f" got {got[0]} and {got[1]}"
+        )
+    return data
+
+
+def keep_wanted(data: Any, wanted: Sequence[Wanted] | None, file: str) -> Any:
+    """The data set without its other arrays, or ValueError: no points, an array of wrong length."""
+    info = info_of(data)
+    check_not_empty(info, file)
+    chosen = info.arrays if wanted is None else _resolved(wanted, info, file)
+    for array in chosen:
+        check_rows(array, info, file)
+    for location in LOCATIONS:
+        held = attributes(data, location)
+        kept = {array.name for array in chosen if array.location == location}
+        for index in reversed(range(held.GetNumberOfArrays())):
+            if as_text(held.GetAbstractArray(index).GetName() or "") not in kept:
+                held.RemoveArray(index)
+    return data
+
+
+def check_not_empty(info: MeshInfo, file: str) -> None:
+    if not info.points:
+        raise ValueError(f"{file} must have at least one point, got none")
+
+
+def check_rows(array: ArrayInfo, info: MeshInfo, file: str) -> None:
+    if array.rows != info.rows(array.location):
+        raise ValueError(
+            f"{array.name!r} of {file} must have a row for each of the"
+            f" {info.rows(array.location)} {array.location}s, got {array.rows}"
+        )
+
+
+def blocks_of(path: Path) -> list[Path]:
+    """The files that a .vtm names, in its order."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise ValueError(f"{path.name} must be a whole VTK XML file, got {error}") from None
+    blocks = [path.parent / name for e in root.iter("DataSet") if (name := e.get("file"))]
+    if not blocks:
+        raise ValueError(f"{path.name} must name the files of its blocks, got none")
+    return blocks

@@ -1,0 +1,154 @@
+"""The values of an array in a VTK XML file, read straight into numpy, some or all at once.
+
+Appended or inside their element, raw or in base64, the bytes are: their length, then the values.
+Compressed: the number of blocks, the length of a block and of the last one, the compressed length
+of each, then the blocks; base64 encodes those numbers apart from the blocks.
+"""
+
+from __future__ import annotations
+
+import binascii
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.data.extras import need
+from slipstream.data.meshes.messages import vtk_errors
+from slipstream.data.meshes.xml_header import XmlArray, XmlHeader
+
+_BLOCK = 1 << 20
+
+
+def _unpack_lz4(block: bytes, size: int) -> bytes:
+    with vtk_errors("a block of LZ4"):
+        unpacked = (
+            need("vtkmodules.vtkIOCore", "mesh")
+            .vtkLZ4DataCompressor()
+            .Uncompress(block, len(block), size)
+        )
+    return memoryview(unpacked).tobytes()
+
+
+_UNPACK: dict[str, Callable[[bytes, int], bytes]] = {
+    "": lambda block, _: block,
+    "vtkZLibDataCompressor": lambda block, size: zlib.decompress(block, bufsize=max(size, 1)),
+    "vtkLZMADataCompressor": lambda block, _: lzma.decompress(block),
+    "vtkLZ4DataCompressor": _unpack_lz4,
+}
+_DTYPES = ("float32", "float64", *(f"{sign}int{8 << i}" for sign in ("", "u") for i in range(4)))
+
+
+def can_read(header: XmlHeader, array: XmlArray) -> bool:
+    """Whether this module knows how the values are stored."""
+    packed = array.form in ("binary", "appended") and header.compressor in _UNPACK
+    return packed and array.dtype in _DTYPES
+
+
+class Values:
+    """The values of an array one after the other: `take` gives the next ones.
+
+    Any number of them may be read from one open file in turn.
+    """
+
+    def __init__(self, file: BinaryIO, header: XmlHeader, array: XmlArray) -> None:
+        self._what = f"{array.name!r} of {header.file}"
+        self._dtype = np.dtype(array.dtype).newbyteorder(header.order)
+        inside = array.form != "appended"
+        place = _inside(file, array.place) if inside else array.place
+        encoded = inside or header.encoded
+        self._bytes: _Bytes = (_Base64 if encoded else _Bytes)(file, place)
+        self._unpack = _UNPACK[header.compressor]
+        self._rest = memoryview(b"")
+        try:
+            self._lengths = self._read_lengths(header)
+        except (EOFError, ValueError) as error:
+            raise ValueError(f"{self._what} must be whole, got {error}") from None
+        self._next = self._decoded()
+
+    def _read_lengths(self, header: XmlHeader) -> list[tuple[int, int]]:
+        """Of each block in the file and when it is unpacked."""
+
+        def numbers(count: int) -> list[int]:
+            kind = f"{header.order}u{header.length_bytes}"
+            return np.frombuffer(self._bytes.read(count * header.length_bytes), kind).tolist()
+
+        if not header.compressor:
+            (total,) = numbers(1)
+            whole, rest = divmod(total, _BLOCK)
+            return [(_BLOCK, _BLOCK)] * whole + [(rest, rest)] * (rest > 0)
+        count, size, last = numbers(3)
+        stored = numbers(count)  # whose end is checked, before a wrong count takes memory
+        sizes = [size] * count
+        if count and last:
+            sizes[-1] = last
+        return list(zip(stored, sizes, strict=True))
+
+    @property
+    def total(self) -> int:
+        """How many values the file has in all."""
+        return sum(size for _, size in self._lengths) // self._dtype.itemsize
+
+    def take(self, count: int) -> NDArray[Any]:
+        """The next values, in the byte order of this machine; ValueError where they end before."""
+        taken = np.empty(count, self._dtype)
+        free = memoryview(taken.view(np.uint8))  # type: ignore[arg-type]
+        while len(free):
+            if not len(self._rest):
+                self._rest = memoryview(next(self._next, b""))
+            if not len(self._rest):
+                raise ValueError(f"{self._what} must have more values, got {self.total} in all")
+            some = min(len(free), len(self._rest))
+            free[:some] = self._rest[:some]
+            free, self._rest = free[some:], self._rest[some:]
+        return taken.astype(taken.dtype.newbyteorder("="), copy=False)
+
+    def _decoded(self) -> Iterator[bytes]:
+        for stored, size in self._lengths:
+            try:
+                block = self._unpack(self._bytes.read(stored), size)
+            except (EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
+                raise ValueError(f"{self._what} must be whole, got {error}") from None
+            if len(block) != size:
+                raise ValueError(f"{self._what} must be whole, got a block of {len(block)} bytes")
+            yield block
+
+
+class _Bytes:
+    """Bytes of a file from a place on, wherever others have left the file."""
+
+    def __init__(self, file: BinaryIO, place: int) -> None:
+        self._file, self._place = file, place
+        self._size = file.seek(0, 2)
+
+    def read(self, count: int) -> bytes:
+        if self._place + count > self._size:  # asked before memory is taken for it
+            raise EOFError("the end of the file")
+        self._file.seek(self._place)
+        self._place += count
+        return self._file.read(count)
+
+
+class _Base64(_Bytes):
+    """The same where the file has them in base64: four letters for three bytes."""
+
+    _rest = b""
+
+    def read(self, count: int) -> bytes:
+        groups = -(-(count - len(self._rest)) // 3)
+        decoded = self._rest + binascii.a2b_base64(super().read(4 * groups))
+        if len(decoded) < count:
+            raise EOFError("the end of the encoded values")
+        self._rest = decoded[count:]
+        return decoded[:count]
+
+
+def _inside(file: BinaryIO, place: int) -> int:
+    """Where the text of an element begins."""
+    file.seek(place)
+    head = file.read(4096)
+    text = head.find(b">") + 1
+    return place + text + len(head[text:]) - len(head[text:].lstrip())

@@ -1,0 +1,1 @@
+"""Readers: raw files of the benchmarks, and of anybody's solver, as sources of samples."""

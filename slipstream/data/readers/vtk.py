@@ -1,0 +1,209 @@
+"""Meshes in the formats that VTK knows: what a file holds, and the arrays of it that are wanted.
+
+    pressure = Wanted("p", "point", 1)
+    mesh = read_mesh(path, [pressure])
+    mesh.locations("point"), mesh.array(pressure)
+
+Formats: VTK XML (.vtp, .vtu), legacy VTK (.vtk), VTK multi-block (.vtm), STL, PLY, and OpenFOAM
+cases (a case's folder or its .foam file). The blocks of a .vtm are joined into one mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.data.meshes import cells as of_cells
+from slipstream.data.meshes.arrays import ArrayInfo, Location, MeshInfo, Wanted, resolve
+from slipstream.data.meshes.cells import Cells
+from slipstream.data.meshes.legacy_file import LegacyFile
+from slipstream.data.meshes.legacy_header import scan_legacy
+from slipstream.data.meshes.openfoam import INTERNAL, case_folder, is_case, load_case
+from slipstream.data.meshes.parts import joined, whole_name
+from slipstream.data.meshes.vtk_data import as_numpy, cells_of, info_of, joined_data, values_of
+from slipstream.data.meshes.vtk_files import (
+    blocks_of,
+    check_not_empty,
+    check_rows,
+    keep_wanted,
+    load_file,
+)
+from slipstream.data.meshes.xml_file import XmlFile
+from slipstream.data.meshes.xml_header import scan_xml, together
+
+__all__ = [
+    "ArrayInfo",
+    "Location",
+    "Mesh",
+    "MeshInfo",
+    "Wanted",
+    "describe",
+    "read_mesh",
+    "resolve",
+]
+
+SUFFIXES = (".vtp", ".vtu", ".vtk", ".vtm", ".stl", ".ply", ".foam")
+
+
+class Mesh:
+    """Points, cells and the arrays that were asked for, in a VTK data set."""
+
+    def __init__(self, name: str, data: Any) -> None:
+        self.name = name
+        """The file's, for errors."""
+        self._data = data
+
+    @property
+    def data(self) -> Any:
+        """The VTK data set, for VTK's filters."""
+        return self._data
+
+    @property
+    def info(self) -> MeshInfo:
+        """What has been read."""
+        return info_of(self.data)
+
+    def points(self) -> NDArray[Any]:
+        """(P, 3), not copied."""
+        return as_numpy(self.data.GetPoints().GetData())
+
+    def cells(self) -> Cells:
+        """The corners of the cells, some cells at a time."""
+        return cells_of(self.data, self.name)
+
+    def array(self, wanted: Wanted) -> NDArray[Any]:
+        """Values by row: (rows,) for one component, (rows, components) otherwise."""
+        return self._values(resolve(wanted, self.info.arrays, self.name))
+
+    def cell_centres(self) -> NDArray[Any]:
+        """The mean of each cell's corners, (C, 3)."""
+        return of_cells.centres(self.cells(), self.points())
+
+    def locations(self, location: Location) -> NDArray[Any]:
+        """Where the rows of an array are: the points, or the centres of the cells."""
+        return self.points() if location == "point" else self.cell_centres()
+
+    def triangles(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Points (P, 3) and triangles (T, 3) of a surface; a polygon becomes a fan of triangles.
+
+        ValueError for a mesh with other cells than polygons, lines and vertices.
+        """
+        return self.points(), of_cells.triangles(self.cells())
+
+    def _values(self, info: ArrayInfo) -> NDArray[Any]:
+        return values_of(self.data, info)
+
+
+class _FileMesh(Mesh):
+    """Points and arrays, and a file to read cells from, some at a time, when they are needed.
+
+    VTK would hold all cells, of which a volume has some 70 bytes a point; for whoever asks for
+    `data` it does.
+    """
+
+    def __init__(self, file: XmlFile | LegacyFile, wanted: Sequence[Wanted]) -> None:
+        self.name = file.name
+        self._file, self._wanted = file, wanted
+        chosen = dict.fromkeys(resolve(want, file.info.arrays, file.name) for want in wanted)
+        for array in chosen:
+            check_rows(array, file.info, file.name)
+        self._info = MeshInfo(file.info.points, file.info.cells, tuple(chosen))
+        self._points = file.points()
+        self._arrays: Mapping[ArrayInfo, NDArray[Any]] = {a: file.values(a) for a in chosen}
+
+    @cached_property
+    def data(self) -> Any:
+        with joined(self._file.paths) as path:
+            return load_file(path, self._wanted)
+
+    @property
+    def info(self) -> MeshInfo:
+        return self._info
+
+    def points(self) -> NDArray[Any]:
+        return self._points
+
+    def cells(self) -> Cells:
+        return self._file.cells() or super().cells()
+
+    def _values(self, info: ArrayInfo) -> NDArray[Any]:
+        return self._arrays[info]
+
+
+def describe(path: Path | Sequence[Path]) -> MeshInfo:
+    """What a file holds, without reading its values but for STL, PLY and OpenFOAM.
+
+    A .vtm has the arrays that all its blocks have.
+    """
+    paths = _paths(path)
+    kind = _kind(paths)
+    if kind == ".vtm":
+        return together([describe(block) for block in blocks_of(paths[0])])
+    file = _open(paths, kind)
+    return file.info if file else info_of(_load(paths, kind, None, (INTERNAL,)))
+
+
+def read_mesh(
+    path: Path | Sequence[Path],
+    wanted: Sequence[Wanted] = (),
+    *,
+    regions: Sequence[str] = (INTERNAL,),
+) -> Mesh:
+    """Read a mesh and the wanted arrays, no others; several paths are byte parts of one file.
+
+    `regions` are of an OpenFOAM case: internalMesh, or names of patches. Of a case the last time
+    step is read. ValueError, with one sentence, for a file that is missing, empty, truncated or of
+    an unknown format, and for an array that is absent, elsewhere, or of other components.
+    """
+    paths = _paths(path)
+    kind = _kind(paths)
+    file = _open(paths, kind)
+    if file:
+        check_not_empty(file.info, file.name)
+        if file.readable([resolve(want, file.info.arrays, file.name) for want in wanted]):
+            return _FileMesh(file, wanted)
+    name = case_folder(paths[0]).name if kind == ".foam" else whole_name(paths)
+    return Mesh(name, _load(paths, kind, wanted, regions))
+
+
+def _open(paths: Sequence[Path], kind: str) -> XmlFile | LegacyFile | None:
+    """A file that is read without VTK, if it can be."""
+    if kind in (".vtp", ".vtu"):
+        return XmlFile(tuple(paths), scan_xml(paths))
+    if kind == ".vtk":
+        return LegacyFile(tuple(paths), scan_legacy(paths))
+    return None
+
+
+def _load(
+    paths: Sequence[Path], kind: str, wanted: Sequence[Wanted] | None, regions: Sequence[str]
+) -> Any:
+    if kind == ".foam":
+        return load_case(paths[0], wanted, regions)
+    if kind == ".vtm":
+        blocks = [_load([b], _kind([b]), wanted, regions) for b in blocks_of(paths[0])]
+        return keep_wanted(joined_data(blocks, paths[0].name), wanted, paths[0].name)
+    with joined(paths) as whole:
+        return load_file(whole, wanted)
+
+
+def _paths(path: Path | Sequence[Path]) -> list[Path]:
+    return [path] if isinstance(path, Path) else list(path)
+
+
+def _kind(paths: Sequence[Path]) -> str:
+    """The format, as its suffix."""
+    if len(paths) == 1 and is_case(paths[0]):
+        return ".foam"
+    name = whole_name(paths)
+    suffix = Path(name).suffix.lower()
+    if suffix not in SUFFIXES or paths[0].is_dir():
+        got = "a folder" if paths[0].is_dir() else repr(suffix)
+        known = ", ".join(SUFFIXES)
+        raise ValueError(f"{name} must be {known} or the folder of an OpenFOAM case, got {got}")
+    return suffix

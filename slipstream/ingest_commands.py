@@ -1,0 +1,94 @@
+"""`slipstream data ingest`: published data sets and anybody's meshes into a point store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipstream.core.checks import check_choice
+from slipstream.data.benchmarks import BENCHMARKS, benchmark_source, manifest_warnings
+from slipstream.data.ingest import ingest as write_store
+from slipstream.data.manifest import NAME, read_manifest
+from slipstream.data.readers.raw import RawSource
+from slipstream.data.source import Source
+from slipstream.store_commands import ingest_bar, parse_settings, parse_shard, report_text, warn
+
+MESH = "mesh"
+
+
+def ingest(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(BENCHMARKS)}, or {MESH}.")],
+    raw: Annotated[Path, typer.Argument(help="Folder of the files, as published.")],
+    store: Annotated[Path, typer.Argument(help="Folder of the store; what it has is kept.")],
+    card: Annotated[
+        Path | None, typer.Option(help="Of mesh: what the files hold (see data inspect).")
+    ] = None,
+    split: Annotated[
+        str,
+        typer.Option(
+            help="published, sorted, a folder with train.txt, val.txt and test.txt, or a JSON or"
+            " YAML file."
+        ),
+    ] = "published",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="name=value: an option of the reader; again for more."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the order of rows.")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes, a sample at a time each.")] = 1,
+    shard: Annotated[
+        str, typer.Option(help="i/n: every n-th sample from i, for many machines; then merge.")
+    ] = "0/1",
+    hashed: Annotated[
+        bool, typer.Option("--hash/--no-hash", help="Record the sha256 of every file read.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Make a store of a published data set, or of any meshes; run again, it goes on.
+
+    A sample that cannot be read is left out, with the reason.
+
+    Example: slipstream data ingest drivaerml-surface /data/drivaerml stores/cars --set box=null
+    """
+    source = _source(name, raw, card, split, settings or [])
+    part = parse_shard(shard)
+    with ingest_bar(f"ingest {name}") as show:
+        report = write_store(
+            source,
+            store,
+            seed=seed,
+            workers=workers,
+            shard=part,
+            hash_files=hashed,
+            progress=show,
+        )
+    presence = source.presence() if isinstance(source, RawSource) else None
+    warnings = manifest_warnings(read_manifest(store / NAME)) if part[1] == 1 else []
+    if as_json:
+        said = {**asdict(report), "presence": presence, "warnings": warnings}
+        print(json.dumps(said, indent=2))
+        return
+    if presence:
+        print(f"{presence}.")
+    print(report_text(report, store, part))
+    warn(warnings)
+
+
+def _source(name: str, raw: Path, card: Path | None, split: str, settings: Sequence[str]) -> Source:
+    check_choice("name", name, (*BENCHMARKS, MESH))
+    if name != MESH:
+        if card:
+            raise ValueError(f"--card must go with {MESH}, got it with {name}")
+        return benchmark_source(name, raw, split=split, options=parse_settings(settings))
+    if settings or split != "published":
+        raise ValueError(f"--set and --split must not go with {MESH}: its card says all that")
+    if card is None:
+        raise ValueError(f"{MESH} must have a --card, got none: data inspect writes one")
+    from slipstream.data.cards import MeshSource, read_card
+
+    return MeshSource(raw, read_card(card))

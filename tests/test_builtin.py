@@ -1,0 +1,93 @@
+"""Built-in problems as sources: pure functions of their arguments, whose config is remembered."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from slipstream.builtin import LAGS, NAMES, PROBLEMS, Config, builtin_config, builtin_source
+from slipstream.data.source import Source
+from slipstream.physics.poisson import Charges
+from slipstream.physics.potential_flow import PotentialFlow
+from slipstream.physics.taylor_green import TaylorGreen
+
+VORTICES = TaylorGreen(grid=8, stored=4, states=4, modes=2)
+FLOWS = PotentialFlow(panels=320)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_problem_is_a_pure_function_of_its_sample(problem: str) -> None:
+    config = None if problem == "poisson" else FLOWS
+    few, many = (builtin_source(problem, samples=n, points=30, config=config) for n in (2, 5))
+    one, same = few.read("000001"), pickle.loads(pickle.dumps(many)).read("000001")
+    other = many.read("000002")
+    for name in one.arrays:
+        np.testing.assert_array_equal(one.arrays[name], same.arrays[name])
+    assert any((one.arrays[n] != other.arrays[n]).any() for n in one.arrays)
+    assert one.rows == 30 and one.schema.width == sum(a.shape[1] for a in one.arrays.values())
+
+
+@pytest.mark.parametrize(
+    ("problem", "config", "other", "sample"),
+    [
+        ("poisson", Charges(), Charges(number=(1, 1)), "000000"),
+        ("potential-flow-surface", FLOWS, replace(FLOWS, inflow="varying"), "000000"),
+        ("taylor-green", VORTICES, replace(VORTICES, perturbation=0.3), "000000-01-01"),
+    ],
+)
+def test_a_config_changes_the_samples_and_is_among_the_options(
+    problem: str, config: Config, other: Config, sample: str
+) -> None:
+    sources = [
+        builtin_source(problem, samples=1, points=64, config=given) for given in (config, other)
+    ]
+    first, second = (source.read(sample) for source in sources)
+    assert any((first.arrays[name] != second.arrays[name]).any() for name in first.arrays)
+    decided_by_points = {"points", "stored"}
+    for source, given in zip(sources, (config, other), strict=True):
+        for name in asdict(given).keys() - decided_by_points:
+            assert source.options[name] == getattr(given, name)
+
+
+@pytest.mark.parametrize("problem", NAMES)
+def test_a_config_of_another_problem(problem: str) -> None:
+    wrong = TaylorGreen() if problem == "poisson" else Charges()
+    with pytest.raises(ValueError, match=f"config of {problem} must be a .*, got {wrong!s:.7}"):
+        builtin_source(problem, samples=1, points=64, config=wrong)
+
+
+def test_pairs_of_taylor_green() -> None:
+    source = builtin_source("taylor-green", samples=10, points=64, config=VORTICES)
+    assert isinstance(source, Source)
+    ids, splits = source.ids(), source.splits()
+    assert len(ids) == 10 * 6 and LAGS >= 3 and splits is not None
+    assert sorted(i for members in splits.values() for i in members) == sorted(ids)
+    of_split = {s: {i[:6] for i in members} for s, members in splits.items()}
+    assert sum(map(len, of_split.values())) == 10  # a trajectory is in one split
+    first, second = source.read("000001-00-02"), source.read("000001-02-01")
+    assert first.rows == 64 and first.parameters["lead_time"] == 2 * VORTICES.interval
+    np.testing.assert_array_equal(first.arrays["later_velocity"], second.arrays["velocity"])
+    assert float(np.ptp(first.arrays["lead_time"])) == 0.0
+
+
+@pytest.mark.parametrize("points", [63, 125, 8, 66**3])
+def test_points_of_taylor_green_are_those_of_a_grid(points: int) -> None:
+    with pytest.raises(ValueError, match=f"the cube of an even number from 4 to 64, .*{points}"):
+        builtin_source("taylor-green", samples=1, points=points)
+    assert builtin_source("taylor-green", samples=1, points=512).options["stored"] == 8
+
+
+def test_settings_change_the_usual_config() -> None:
+    config = builtin_config("potential-flow-volume", {"inflow": "varying", "bodies": [1, 1]})
+    assert config == PotentialFlow(inflow="varying", bodies=(1, 1))
+    for settings, sentence in (
+        ({"inflo": 1}, "a setting of poisson must be"),
+        ({"number": 3}, "settings of poisson must be like"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            builtin_config("poisson", settings)
+    with pytest.raises(ValueError, match="inflow must be"):
+        builtin_config("potential-flow-surface", {"inflow": "sideways"})
