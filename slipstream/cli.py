@@ -66,9 +66,9 @@ def _root(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for records.jsonl; rows are appended.")] = Path(
-        "out/demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for data and records.jsonl; rows are appended.")
+    ] = Path("out/demo"),
     seed: Annotated[int, typer.Option(help="Of data, initial values and sample order.")] = 0,
     steps: Annotated[
         int, typer.Option(help="Training steps per variant.")
