@@ -139,6 +139,13 @@ def test_only_the_wanted_is_read(tmp_path: Path) -> None:
         ValueError, match=r"'Pressure \(N/m²\)' of mesh.vtu must be whole, got the "
     ):
         read_mesh(path, [PRESSURE])  # of 4 billion blocks
+    for encoded in (False, True):
+        write_xml(truth, path, packed="None", header=64, encoded=encoded)
+        raw = path.read_bytes()
+        blocks = raw.index(b"_", raw.index(b"<AppendedData")) + 1
+        path.write_bytes(raw[:blocks] + (b"//////" if encoded else b"\xff" * 7) + raw[blocks + 6 :])
+        with pytest.raises(ValueError, match="of mesh.vtu must be whole, got the end of the file"):
+            read_mesh(path, [PRESSURE])  # of 2 ** 56 bytes
     path = write_xml(truth, tmp_path / "mesh.vtu", mode="Ascii")
     spoil(path, b"0 1 2 3 4 5", b"x 1 2 3 4 5")
     assert read_mesh(path, [VELOCITY]).array(VELOCITY).shape == (30, 3)

@@ -65,8 +65,8 @@ class LegacyFile:
 
         def chunks() -> Iterator[Chunk]:
             with open_parts(self.paths) as file:
-                by_offsets = _by_offsets if section.offsets else _by_lengths
-                for first, begins, corners in by_offsets(file, section, self.name):
+                parts = _by_offsets if section.offsets else _by_lengths
+                for first, begins, corners in parts(file, section, self.name):
                     yield Chunk(types[first : first + len(begins)], begins, corners)
 
         return Cells(self.name, section.cells, self.info.points, chunks)

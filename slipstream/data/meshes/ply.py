@@ -71,7 +71,8 @@ def read_ply(path: Path) -> PlyMesh:
 def _header(file: BinaryIO) -> tuple[Literal["<", ">"] | None, list[_Element]]:
     if file.readline(64).strip() != b"ply":
         raise ValueError("another first line")
-    kind, elements = "", list[_Element]()
+    kind = ""
+    elements: list[_Element] = []
     for line in iter(file.readline, b""):
         match line.decode("latin-1").split():
             case ["format", kind, _]:

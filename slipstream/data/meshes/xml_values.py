@@ -23,19 +23,22 @@ from slipstream.data.meshes.xml_header import XmlArray, XmlHeader
 _BLOCK = 1 << 20
 
 
+def _unpack_zlib(block: bytes, size: int) -> bytes:
+    return zlib.decompress(block, bufsize=min(max(size, 1), _BLOCK))
+
+
 def _unpack_lz4(block: bytes, size: int) -> bytes:
+    if size > 255 * len(block):  # its limit, asked before VTK takes memory for a wrong size
+        raise ValueError(f"{len(block)} bytes for {size}")
+    lz4 = need("vtkmodules.vtkIOCore", "mesh").vtkLZ4DataCompressor()
     with vtk_errors("a block of LZ4"):
-        unpacked = (
-            need("vtkmodules.vtkIOCore", "mesh")
-            .vtkLZ4DataCompressor()
-            .Uncompress(block, len(block), size)
-        )
+        unpacked = lz4.Uncompress(block, len(block), size)
     return memoryview(unpacked).tobytes()
 
 
 _UNPACK: dict[str, Callable[[bytes, int], bytes]] = {
     "": lambda block, _: block,
-    "vtkZLibDataCompressor": lambda block, size: zlib.decompress(block, bufsize=max(size, 1)),
+    "vtkZLibDataCompressor": _unpack_zlib,
     "vtkLZMADataCompressor": lambda block, _: lzma.decompress(block),
     "vtkLZ4DataCompressor": _unpack_lz4,
 }
@@ -67,6 +70,8 @@ class Values:
             self._lengths = self._read_lengths(header)
         except (EOFError, ValueError) as error:
             raise ValueError(f"{self._what} must be whole, got {error}") from None
+        self.total = sum(size for _, size in self._lengths) // self._dtype.itemsize
+        """How many values the file has in all."""
         self._next = self._decoded()
 
     def _read_lengths(self, header: XmlHeader) -> list[tuple[int, int]]:
@@ -78,6 +83,7 @@ class Values:
 
         if not header.compressor:
             (total,) = numbers(1)
+            self._bytes.check(total)
             whole, rest = divmod(total, _BLOCK)
             return [(_BLOCK, _BLOCK)] * whole + [(rest, rest)] * (rest > 0)
         count, size, last = numbers(3)
@@ -86,11 +92,6 @@ class Values:
         if count and last:
             sizes[-1] = last
         return list(zip(stored, sizes, strict=True))
-
-    @property
-    def total(self) -> int:
-        """How many values the file has in all."""
-        return sum(size for _, size in self._lengths) // self._dtype.itemsize
 
     def take(self, count: int) -> NDArray[Any]:
         """The next values, in the byte order of this machine; ValueError where they end before."""
@@ -124,9 +125,13 @@ class _Bytes:
         self._file, self._place = file, place
         self._size = file.seek(0, 2)
 
-    def read(self, count: int) -> bytes:
-        if self._place + count > self._size:  # asked before memory is taken for it
+    def check(self, count: int) -> None:
+        """Raise unless there are so many: asked before memory is taken for them."""
+        if self._place + count > self._size:
             raise EOFError("the end of the file")
+
+    def read(self, count: int) -> bytes:
+        self.check(count)
         self._file.seek(self._place)
         self._place += count
         return self._file.read(count)
