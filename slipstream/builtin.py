@@ -219,10 +219,20 @@ def builtin_config(problem: str, settings: Mapping[str, Any]) -> Config:
     for name in settings:
         check_choice(f"a setting of {problem}", name, names)
     given = {name: tuple(v) if isinstance(v, list) else v for name, v in settings.items()}
-    try:
-        return type(usual)(**{**vars(usual), **given})
-    except TypeError as error:
-        raise ValueError(f"the settings of {problem} must be like {usual}, got {error}") from None
+    for name, value in given.items():
+        usually = getattr(usual, name)
+        if not _is_like(value, usually):
+            raise ValueError(f"{name} of {problem} must be like {usually!r}, got {value!r}")
+    return type(usual)(**{**vars(usual), **given})
+
+
+def _is_like(value: object, usually: object) -> bool:
+    """Whether both are text, whole numbers, numbers, or tuples of such."""
+    if isinstance(usually, tuple):
+        return isinstance(value, tuple) and all(_is_like(v, usually[0]) for v in value)
+    if isinstance(usually, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is type(usually)
 
 
 def _usual_config(problem: str) -> Config:

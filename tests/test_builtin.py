@@ -85,7 +85,9 @@ def test_settings_change_the_usual_config() -> None:
     assert config == PotentialFlow(inflow="varying", bodies=(1, 1))
     for settings, sentence in (
         ({"inflo": 1}, "a setting of poisson must be"),
-        ({"number": 3}, "settings of poisson must be like"),
+        ({"number": 3}, r"number of poisson must be like \(2, 5\), got 3"),
+        ({"number": [2, "many"]}, "number of poisson must be like"),
+        ({"width": [True, 1]}, "width of poisson must be like"),
     ):
         with pytest.raises(ValueError, match=sentence):
             builtin_config("poisson", settings)
