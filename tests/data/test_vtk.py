@@ -129,6 +129,10 @@ def test_only_the_wanted_is_read(tmp_path: Path) -> None:
     assert describe(path) == info_of(truth)
     with pytest.raises(ValueError, match=r"'Pressure \(N/m²\)' of mesh.vtu must be whole, got"):
         read_mesh(path, [PRESSURE])
+    later = read_mesh(path, [VELOCITY, PRESSURE], later=True)
+    assert np.array_equal(later.array(VELOCITY), truth.point_data["U"])
+    with pytest.raises(ValueError, match=r"'Pressure \(N/m²\)' of mesh.vtu must be whole, got"):
+        later.array(PRESSURE)
     with pytest.raises(ValueError, match="'offsets' of mesh.vtu must be whole, got Error -3"):
         mesh.cell_centres()
     with pytest.raises(ValueError, match="mesh.vtu must have point data 'Pressure .'..., got poi"):

@@ -64,43 +64,48 @@ class FileLook:
 
 
 def look_at_file(path: Path) -> FileLook:
-    """Read a mesh with all its arrays and say what is in it; ValueError where it cannot be read."""
+    """Read a mesh and its arrays, one after the other, and say what is in it.
+
+    ValueError where it cannot be read.
+    """
     infos = list(describe(path).arrays)
-    wanted = [Wanted(info.name, info.location, info.components) for info in infos]
     shape = shape_of(read_mesh(path))  # without arrays, of which VTK's filters would keep copies
-    mesh = read_mesh(path, wanted)
-    values = {
-        (info.name, info.location): mesh.array(w) for info, w in zip(infos, wanted, strict=True)
-    }
-    arrays = _look_at_arrays(infos, values)
-    warnings = [*_of_shape(shape), *_of_arrays(arrays)]
-    warnings += _of_normals(mesh, shape, arrays, values)
+    mesh = read_mesh(path, [_wanted(info) for info in infos], later=True)
+    arrays = _look_at_arrays(infos, [_count(mesh.array(_wanted(info))) for info in infos])
+    warnings = [*_of_shape(shape), *_of_arrays(arrays), *_of_normals(mesh, shape, arrays)]
     return FileLook(path, shape, arrays, tuple(dict.fromkeys(warnings)))
 
 
-def _look_at_arrays(
-    infos: list[ArrayInfo], values: dict[tuple[str, Location], NDArray[Any]]
-) -> tuple[ArrayLook, ...]:
-    ranges = {key: _numbers(array) for key, array in values.items()}
+@dataclass(frozen=True)
+class _Counted:
+    dtype: np.dtype[Any]
+    numbers: Numbers
+    nan: int
+    infinite: int
+
+
+def _count(array: NDArray[Any]) -> _Counted:
+    real = array.dtype.kind == "f"
+    nan, infinite = (int(f(array).sum()) if real else 0 for f in (np.isnan, np.isinf))
+    return _Counted(array.dtype, _numbers(array), nan, infinite)
+
+
+def _look_at_arrays(infos: list[ArrayInfo], counted: list[_Counted]) -> tuple[ArrayLook, ...]:
     names = [info.name for info in infos]
     speeds = [
-        ranges[info.name, info.location].largest
-        for info in infos
+        found.numbers.largest
+        for info, found in zip(infos, counted, strict=True)
         if role_of(info.name, info.components) == "velocity"
     ]
     openfoam, speed = is_openfoam(names), max(speeds, default=None)
     looks = []
-    for info in infos:
-        array, numbers = values[info.name, info.location], ranges[info.name, info.location]
-        whole = array.dtype.kind in "iub"
-        found = guess(info.name, numbers, whole_numbers=whole, openfoam=openfoam, speed=speed)
-        kind = array.dtype.kind == "f"
-        nan = int(np.isnan(array).sum()) if kind else 0
-        infinite = int(np.isinf(array).sum()) if kind else 0
+    for info, found in zip(infos, counted, strict=True):
+        whole = found.dtype.kind in "iub"
+        role = guess(info.name, found.numbers, whole_numbers=whole, openfoam=openfoam, speed=speed)
         looks.append(
             ArrayLook(
-                info.name, info.location, info.components, str(array.dtype), numbers, nan,
-                infinite, _as_component(info, names, numbers, found),
+                info.name, info.location, info.components, str(found.dtype), found.numbers,
+                found.nan, found.infinite, _as_component(info, names, found.numbers, role),
             )
         )  # fmt: skip
     return tuple(looks)
@@ -158,24 +163,23 @@ def _of_arrays(arrays: tuple[ArrayLook, ...]) -> list[str]:
     return found
 
 
-def _of_normals(
-    mesh: Mesh,
-    shape: Shape,
-    arrays: tuple[ArrayLook, ...],
-    values: dict[tuple[str, Location], NDArray[Any]],
-) -> list[str]:
+def _of_normals(mesh: Mesh, shape: Shape, arrays: tuple[ArrayLook, ...]) -> list[str]:
     """Whether the normals in a file of a closed surface point outward."""
     found = []
     for array in arrays:
         if array.guess.role != "normals" or shape.outward is None or shape.unused:
             continue
-        given = values[array.name, array.location]
+        given = mesh.array(_wanted(array))
         share = share_outward(mesh, array.location, given, shape.outward)
         if share < 0.01:
             found.append(f"{array.name} point inward")
         elif share < 0.99:
             found.append(f"{array.name} point outward at {share:.0%} of the surface only")
     return found
+
+
+def _wanted(array: ArrayInfo | ArrayLook) -> Wanted:
+    return Wanted(array.name, array.location, array.components)
 
 
 def _without_nan(values: tuple[float, ...]) -> list[float | None]:

@@ -10,7 +10,7 @@ cases (a case's folder or its .foam file). The blocks of a .vtm are joined into 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -103,10 +103,11 @@ class _FileMesh(Mesh):
     """Points and arrays, and a file to read cells from, some at a time, when they are needed.
 
     VTK would hold all cells, of which a volume has some 70 bytes a point; for whoever asks for
-    `data` it does.
+    `data` it does. Arrays are read at once unless `later`, which reads one whenever it is asked
+    for, and keeps none.
     """
 
-    def __init__(self, file: XmlFile | LegacyFile, wanted: Sequence[Wanted]) -> None:
+    def __init__(self, file: XmlFile | LegacyFile, wanted: Sequence[Wanted], later: bool) -> None:
         self.name = file.name
         self._file, self._wanted = file, wanted
         chosen = dict.fromkeys(resolve(want, file.info.arrays, file.name) for want in wanted)
@@ -114,7 +115,7 @@ class _FileMesh(Mesh):
             check_rows(array, file.info, file.name)
         self._info = MeshInfo(file.info.points, file.info.cells, tuple(chosen))
         self._points = file.points()
-        self._arrays: Mapping[ArrayInfo, NDArray[Any]] = {a: file.values(a) for a in chosen}
+        self._arrays = {} if later else {array: file.values(array) for array in chosen}
 
     @cached_property
     def data(self) -> Any:
@@ -132,7 +133,7 @@ class _FileMesh(Mesh):
         return self._file.cells() or super().cells()
 
     def _values(self, info: ArrayInfo) -> NDArray[Any]:
-        return self._arrays[info]
+        return self._arrays[info] if info in self._arrays else self._file.values(info)
 
 
 def describe(path: Path | Sequence[Path]) -> MeshInfo:
@@ -153,9 +154,11 @@ def read_mesh(
     wanted: Sequence[Wanted] = (),
     *,
     regions: Sequence[str] = (INTERNAL,),
+    later: bool = False,
 ) -> Mesh:
     """Read a mesh and the wanted arrays, no others; several paths are byte parts of one file.
 
+    With `later` an array is read when it is asked for, where the format allows it.
     `regions` are of an OpenFOAM case: internalMesh, or names of patches. Of a case the last time
     step is read. ValueError, with one sentence, for a file that is missing, empty, truncated or of
     an unknown format, and for an array that is absent, elsewhere, or of other components.
@@ -166,7 +169,7 @@ def read_mesh(
     if file:
         check_not_empty(file.info, file.name)
         if file.readable([resolve(want, file.info.arrays, file.name) for want in wanted]):
-            return _FileMesh(file, wanted)
+            return _FileMesh(file, wanted, later)
     name = case_folder(paths[0]).name if kind == ".foam" else whole_name(paths)
     return Mesh(name, _load(paths, kind, wanted, regions))
 
