@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from torch import Tensor
 from slipstream.core.checks import check_choice, check_whole
 from slipstream.data.cloud import Cloud
 from slipstream.data.fields import PARTS, Field, Schema
+from slipstream.data.pairs import OPTION, Pairs
 from slipstream.data.source import Source
-from slipstream.data.splits import FRACTIONS, draw_splits
 from slipstream.physics import poisson, potential_flow, taylor_green
 from slipstream.physics.poisson import Charges
 from slipstream.physics.potential_flow import PotentialFlow
@@ -124,10 +123,8 @@ def _potential_flow(name: str) -> Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class TaylorGreenSource:
-    """Pairs of states of decaying vortices: velocity and lead time -> velocity that much later.
-
-    `samples` trajectories, each giving the pairs that lie 1 to `LAGS` stored states apart; all
-    pairs of a trajectory are in one split. `points` is the cube of an even number: the grid.
+    """Trajectories of decaying vortices, to be seen as pairs of states: velocity and lead time ->
+    velocity that much later, 1 to `LAGS` stored states. `points` is the cube of an even number.
     """
 
     config: TaylorGreen
@@ -144,52 +141,40 @@ class TaylorGreenSource:
         object.__setattr__(self, "config", replace(self.config, stored=edge))
 
     @property
+    def pairs(self) -> Pairs:
+        velocity = Field("velocity", taylor_green.VELOCITY_UNIT, components=3)
+        lags = tuple(range(1, min(LAGS, self.config.states - 1) + 1))
+        step = self.config.interval
+        return Pairs((velocity,), self.config.states, lags, step, taylor_green.TIME_UNIT)
+
+    @property
     def schema(self) -> Schema:
-        unit = taylor_green.VELOCITY_UNIT
-        return Schema(
-            coords=(Field("position", "m", components=3),),
-            features=(
-                Field("velocity", unit, components=3),
-                Field("lead_time", taylor_green.TIME_UNIT),
-            ),
-            targets=(Field("later_velocity", unit, components=3),),
-        )
+        return self.pairs.stored((Field("position", "m", components=3),))
 
     @property
     def options(self) -> Mapping[str, Any]:
-        return {"seed": self.seed, "lags": LAGS, **asdict(self.config)}
+        return {"seed": self.seed, OPTION: self.pairs.to_json(), **asdict(self.config)}
 
     def ids(self) -> Sequence[str]:
-        """Trajectory, first state and lag."""
-        return [name for k in range(self.samples) for name in self._pairs(f"{k:06d}")]
+        return [f"{k:06d}" for k in range(self.samples)]
 
-    def splits(self) -> Mapping[str, Sequence[str]]:
-        trajectories = [f"{k:06d}" for k in range(self.samples)]
-        drawn = draw_splits(trajectories, FRACTIONS, self.seed)
-        return {s: [p for k in members for p in self._pairs(k)] for s, members in drawn.items()}
+    def splits(self) -> None:
+        return None
 
     def files(self, sample: str) -> Mapping[str, Path]:
         return {}
 
     def read(self, sample: str) -> Cloud:
-        trajectory, first, lag = (int(number) for number in sample.split("-"))
-        found = _trajectory(self.config, self.seed, trajectory, self.device)
+        found = taylor_green.make_trajectory(
+            self.config, seed=self.seed, sample=int(sample), device=self.device
+        )
         edge = self.config.stored
         at = torch.arange(edge, dtype=torch.float64) * (2 * math.pi / edge)
         position = torch.stack(torch.meshgrid(at, at, at, indexing="ij"), -1).reshape(-1, 3)
-        now, later = (found.velocity[i].reshape(3, -1).T.cpu() for i in (first, first + lag))
-        lead = float(found.times[first + lag] - found.times[first])
-        arrays = {"position": position.numpy(), "velocity": now.numpy()}
-        arrays["later_velocity"] = later.numpy()
-        return Cloud(self.schema, arrays, {"lead_time": lead, "viscosity": found.viscosity})
-
-    def _pairs(self, trajectory: str) -> list[str]:
-        states = self.config.states
-        return [
-            f"{trajectory}-{first:02d}-{lag:02d}"
-            for first in range(states)
-            for lag in range(1, min(LAGS, states - 1 - first) + 1)
-        ]
+        states = enumerate(found.velocity.flatten(2).cpu())
+        arrays = {f"velocity@{k}": state.T.numpy() for k, state in states}
+        arrays["position"] = position.numpy()
+        return Cloud(self.schema, arrays, {"viscosity": found.viscosity})
 
 
 def _grid_edge(points: int, largest: int) -> int:
@@ -202,14 +187,6 @@ def _grid_edge(points: int, largest: int) -> int:
             f" 32768, got {points}"
         )
     return edge
-
-
-@lru_cache(maxsize=1)
-def _trajectory(
-    config: TaylorGreen, seed: int, sample: int, device: str
-) -> taylor_green.Trajectory:
-    """Kept for the next pair: one solution serves them all."""
-    return taylor_green.make_trajectory(config, seed=seed, sample=sample, device=device)
 
 
 def builtin_config(problem: str, settings: Mapping[str, Any]) -> Config:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from slipstream.builtin import LAGS, NAMES, PROBLEMS, Config, builtin_config, builtin_source
+from slipstream.data.check import check_store
+from slipstream.data.ingest import ingest
 from slipstream.data.source import Source
+from slipstream.data.store import open_store
 from slipstream.physics.poisson import Charges
 from slipstream.physics.potential_flow import PotentialFlow
 from slipstream.physics.taylor_green import TaylorGreen
@@ -31,20 +35,20 @@ def test_every_problem_is_a_pure_function_of_its_sample(problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "config", "other", "sample"),
+    ("problem", "config", "other"),
     [
-        ("poisson", Charges(), Charges(number=(1, 1)), "000000"),
-        ("potential-flow-surface", FLOWS, replace(FLOWS, inflow="varying"), "000000"),
-        ("taylor-green", VORTICES, replace(VORTICES, perturbation=0.3), "000000-01-01"),
+        ("poisson", Charges(), Charges(number=(1, 1))),
+        ("potential-flow-surface", FLOWS, replace(FLOWS, inflow="varying")),
+        ("taylor-green", VORTICES, replace(VORTICES, perturbation=0.3)),
     ],
 )
 def test_a_config_changes_the_samples_and_is_among_the_options(
-    problem: str, config: Config, other: Config, sample: str
+    problem: str, config: Config, other: Config
 ) -> None:
     sources = [
         builtin_source(problem, samples=1, points=64, config=given) for given in (config, other)
     ]
-    first, second = (source.read(sample) for source in sources)
+    first, second = (source.read("000000") for source in sources)
     assert any((first.arrays[name] != second.arrays[name]).any() for name in first.arrays)
     decided_by_points = {"points", "stored"}
     for source, given in zip(sources, (config, other), strict=True):
@@ -59,18 +63,19 @@ def test_a_config_of_another_problem(problem: str) -> None:
         builtin_source(problem, samples=1, points=64, config=wrong)
 
 
-def test_pairs_of_taylor_green() -> None:
+def test_trajectories_of_taylor_green(tmp_path: Path) -> None:
     source = builtin_source("taylor-green", samples=10, points=64, config=VORTICES)
-    assert isinstance(source, Source)
-    ids, splits = source.ids(), source.splits()
-    assert len(ids) == 10 * 6 and LAGS >= 3 and splits is not None
-    assert sorted(i for members in splits.values() for i in members) == sorted(ids)
-    of_split = {s: {i[:6] for i in members} for s, members in splits.items()}
-    assert sum(map(len, of_split.values())) == 10  # a trajectory is in one split
-    first, second = source.read("000001-00-02"), source.read("000001-02-01")
-    assert first.rows == 64 and first.parameters["lead_time"] == 2 * VORTICES.interval
-    np.testing.assert_array_equal(first.arrays["later_velocity"], second.arrays["velocity"])
-    assert float(np.ptp(first.arrays["lead_time"])) == 0.0
+    assert isinstance(source, Source) and len(source.ids()) == 10 and LAGS >= 3
+    ingest(source, tmp_path / "s")
+    assert check_store(tmp_path / "s") == []
+    store = open_store(tmp_path / "s")
+    of_split = [{name[:6] for name in members} for members in store.splits.values()]
+    assert sum(map(len, of_split)) == 10 and sum(map(len, store.splits.values())) == 10 * 6
+    first, second = store.array("000001-00-02"), store.array("000001-02-01")
+    at = store.schema.columns
+    assert first.shape == (64, 3 + 3 + 1 + 3)
+    np.testing.assert_array_equal(first[:, at("later_velocity")], second[:, at("velocity")])
+    assert (first[:, at("lead_time")] == 2 * VORTICES.interval).all()
 
 
 @pytest.mark.parametrize("points", [63, 125, 8, 66**3])

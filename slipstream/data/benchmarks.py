@@ -15,6 +15,7 @@ from typing import Any
 from slipstream.core.checks import check_choice
 from slipstream.data.fields import Field, Schema
 from slipstream.data.manifest import Manifest
+from slipstream.data.pairs import OPTION
 from slipstream.data.readers.drivaerml import DrivAerML
 from slipstream.data.readers.drivaernet import DrivAerNet
 from slipstream.data.readers.flow import FREESTREAM, Target
@@ -58,12 +59,13 @@ class Benchmark:
     @property
     def options(self) -> Mapping[str, Any]:
         """All that may be set, with defaults."""
-        return self._make(Path(), "published", {}).options
+        options = self._make(Path(), "published", {}).options
+        return {name: value for name, value in options.items() if name != OPTION}
 
     @property
     def schema(self) -> Schema:
-        """The fields, with default options."""
-        return self._make(Path(), "published", {}).schema
+        """The fields as a model sees them, with default options."""
+        return self._make(Path(), "published", {}).seen
 
     def _make(self, raw: Path, split: str, options: Mapping[str, Any]) -> RawSource:
         given = {name: _as_tuples(value) for name, value in options.items()}

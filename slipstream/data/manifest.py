@@ -5,7 +5,8 @@ Schema 1, one JSON object:
     schema        1
     slipstream    version that wrote the store
     fields        coords, features, targets: lists of {name, unit, group, components}
-    provenance    source (its name), options, seed of the permutations
+    provenance    source (its name), options, seed of the permutations; the option "pairs" makes it
+                  a store of trajectories (pairs.py)
     splits        split -> sample ids, in order; every sample is in exactly one
     statistics    of the split "train", a number a column: count, mean, std, low, high, squares
                   (sums of squared distances from the mean); null without such a split

@@ -24,6 +24,7 @@ from slipstream.data.cloud import Cloud, RowBlocks, Rows, checked_blocks
 from slipstream.data.fields import Schema
 from slipstream.data.files import publish
 from slipstream.data.manifest import NAME, Manifest, SampleEntry, check_sample_id, read_manifest
+from slipstream.data.pairs import OPTION
 from slipstream.data.permute import BUCKET_BYTES, write_permuted
 from slipstream.data.statistics import Statistics, StreamingStatistics
 
@@ -92,7 +93,10 @@ class Store:
 
 
 def open_store(path: Path | str) -> Store:
-    """Open a store; ValueError when it is none, is newer than known, or lacks a sample's file."""
+    """Open a store; ValueError when it is none, is newer than known, or lacks a sample's file.
+
+    Of a store of trajectories the samples are pairs of states.
+    """
     path = Path(path)
     if not (path / NAME).is_file():
         unfinished = (
@@ -102,6 +106,10 @@ def open_store(path: Path | str) -> Store:
     store = Store(path, read_manifest(path / NAME))
     for sample, entry in store.manifest.samples.items():
         check_sample_size(store.file(sample), entry.bytes)
+    if OPTION in store.manifest.origin.options:
+        from slipstream.data.pair_store import PairStore  # which builds on this module
+
+        return PairStore(path, store.manifest)
     return store
 
 

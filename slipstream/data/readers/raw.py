@@ -39,6 +39,11 @@ class RawSource(ABC):
     @abstractmethod
     def schema(self) -> Schema: ...
 
+    @property
+    def seen(self) -> Schema:
+        """The fields that are drawn from a store of it, on disk or not."""
+        return self.schema
+
     @cached_property
     @abstractmethod
     def designs(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Taylor-Green trajectories from HDF5 or NetCDF4 files: pairs of states, some snapshots apart.
+"""Taylor-Green trajectories from HDF5 or NetCDF4 files, to be seen as pairs of states.
 
 Two layouts: `u`, `v` and `w` of (member, time, n, n, n), as GenCFD has them, or one array of
 (trajectory, time, channel, n, n, n) with the channels u, v, w or rho, u, v, w, p. As in poseidon,
@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.core.checks import check_at_least, check_whole
+from slipstream.core.checks import check_at_least
 from slipstream.data.cloud import Cloud, Rows
 from slipstream.data.extras import need
 from slipstream.data.fields import Field, Schema
+from slipstream.data.pairs import OPTION, Pairs
 from slipstream.data.readers.raw import RawSource
 
 SUFFIXES = (".nc", ".h5", ".hdf5")
@@ -29,7 +30,7 @@ VELOCITY: tuple[str, ...] = ("u", "v", "w")
 
 @dataclass(frozen=True, kw_only=True)
 class TaylorGreenFiles(RawSource):
-    """A sample is trajectory, first state and lag; all of a trajectory are in one split."""
+    """A sample is a trajectory; what is drawn of it are pairs of states."""
 
     states: int
     """Of a trajectory."""
@@ -43,32 +44,32 @@ class TaylorGreenFiles(RawSource):
     """The name of the one array; by default the only one with six axes."""
 
     def __post_init__(self) -> None:
-        check_whole("states", self.states, 2)
-        if not isinstance(self.lags, tuple) or not self.lags:
-            raise ValueError(f"lags must be a list of whole numbers, got {self.lags!r}")
-        for lag in self.lags:
-            check_whole("a lag", lag, 0)
-        if not 1 <= max(self.lags) < self.states:
-            raise ValueError(
-                f"the largest lag must be from 1 to {self.states - 1}, got {max(self.lags)}"
-            )
         check_at_least("interval", self.interval, 0)
         check_at_least("length", self.length, 0)
+        _ = self.pairs  # it checks states and lags
 
     @property
     def schema(self) -> Schema:
-        def state(prefix: str) -> tuple[Field, ...]:
-            return (
-                Field(f"{prefix}density", "1", group="density"),
-                Field(f"{prefix}velocity", "m/s", group="velocity", components=3),
-                Field(f"{prefix}pressure", "m^2/s^2", group=None),
-            )
+        return self.pairs.stored((Field("position", "m", components=3),))
 
-        return Schema(
-            coords=(Field("position", "m", components=3),),
-            features=(*state(""), Field("lead_time")),
-            targets=state("later_"),
+    @property
+    def seen(self) -> Schema:
+        return self.pairs.seen(self.schema.coords)
+
+    @property
+    def pairs(self) -> Pairs:
+        """The lead time is in units of the largest."""
+        state = (
+            Field("density"),
+            Field("velocity", "m/s", components=3),
+            Field("pressure", "m^2/s^2", group=None),
         )
+        largest = max(self.lags, default=1) if isinstance(self.lags, tuple) else 1
+        return Pairs(state, self.states, self.lags, 1 / max(largest, 1), "1")
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return {**super().options, OPTION: self.pairs.to_json()}
 
     @cached_property
     def designs(self) -> Sequence[str]:
@@ -79,34 +80,20 @@ class TaylorGreenFiles(RawSource):
             for number in range(find_layout(path, self.array, self.states).trajectories)
         )
 
-    def samples_of(self, design: str) -> Sequence[str]:
-        return [
-            f"{design}-{first:02d}-{lag:02d}"
-            for first in range(self.states)
-            for lag in self.lags
-            if first + lag < self.states
-        ]
-
     def files(self, sample: str) -> Mapping[str, Path]:
-        path = self._found[sample.rsplit("-", 3)[0]]
+        path = self._found[sample.rpartition("-")[0]]
         return {path.name: path}
 
     def read(self, sample: str) -> Cloud:
-        stem, *numbers = sample.rsplit("-", 3)
-        trajectory, first, lag = map(int, numbers)
-        found = read_trajectory(self._found[stem], self.array, self.states, trajectory)
+        stem, _, number = sample.rpartition("-")
+        found = read_trajectory(self._found[stem], self.array, self.states, int(number))
         arrays: dict[str, NDArray[Any]] = {"position": self._grid(found.shape[2:])}
-        for prefix, state in (("", first), ("later_", first + lag)):
-            channels = found[state].reshape(5, -1)
-            arrays[f"{prefix}density"] = channels[0]
-            arrays[f"{prefix}velocity"] = channels[1:4].T
-            arrays[f"{prefix}pressure"] = channels[4]
-        parameters = {
-            "lead_time": lag / max(self.lags),
-            "time": first * self.interval,
-            "lead_seconds": lag * self.interval,
-        }
-        return Cloud(self.schema, arrays, parameters)
+        for k, state in enumerate(found):
+            channels = state.reshape(5, -1)
+            arrays[f"density@{k}"] = channels[0]
+            arrays[f"velocity@{k}"] = channels[1:4].T
+            arrays[f"pressure@{k}"] = channels[4]
+        return Cloud(self.schema, arrays, {"interval": self.interval})
 
     @cached_property
     def _found(self) -> Mapping[str, Path]:
@@ -160,12 +147,8 @@ def find_layout(path: Path, array: str, states: int) -> Layout:
     return Layout(chosen, first[0])
 
 
-@lru_cache(maxsize=1)
 def read_trajectory(path: Path, array: str, states: int, number: int) -> Rows:
-    """The channels rho, u, v, w, p of every state, (time, 5, n, n, n), float32.
-
-    Kept for the next pair: one read serves them all.
-    """
+    """The channels rho, u, v, w, p of every state, (time, 5, n, n, n), float32."""
     layout = find_layout(path, array, states)
     with _opened(path) as file:
         parts = [np.asarray(file[name][number], np.float32) for name in layout.arrays]
