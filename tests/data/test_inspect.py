@@ -92,6 +92,20 @@ def test_pressure_by_its_numbers(
     assert (named.unit, named.reason) == ("bar", "in its name")
 
 
+@pytest.mark.parametrize(("offset", "unit"), [(0.0, "m^2/s^2"), (101325.0, "Pa")])
+def test_an_absolute_pressure_means_a_compressible_solver(
+    tmp_path: Path, offset: float, unit: str
+) -> None:
+    body = ball()
+    x = np.asarray(body.points)
+    fields = {"p": 300 * x[:, 0] + offset, "wallShearStress": x}
+    look = look_at_file(save(with_fields(body, **fields), tmp_path / "a.vtp"))
+    assert {array.name: array.guess.unit for array in look.arrays} == {
+        "p": unit,
+        "wallShearStress": unit,
+    }
+
+
 def _kind(path: str) -> str:
     """As if files with the same words held the same arrays."""
     return re.sub(r"[\d/_.]", "", path.rpartition("/")[2])

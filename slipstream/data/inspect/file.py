@@ -14,6 +14,7 @@ from slipstream.data.inspect.roles import (
     Numbers,
     guess,
     is_openfoam,
+    looks_absolute,
     role_of,
     vectors_of_scalars,
 )
@@ -97,7 +98,11 @@ def _look_at_arrays(infos: list[ArrayInfo], counted: list[_Counted]) -> tuple[Ar
         for info, found in zip(infos, counted, strict=True)
         if role_of(info.name, info.components) == "velocity"
     ]
-    openfoam, speed = is_openfoam(names), max(speeds, default=None)
+    compressible = any(
+        role_of(info.name, info.components) == "pressure" and looks_absolute(found.numbers)
+        for info, found in zip(infos, counted, strict=True)
+    )
+    openfoam, speed = is_openfoam(names) and not compressible, max(speeds, default=None)
     looks = []
     for info, found in zip(infos, counted, strict=True):
         whole = found.dtype.kind in "iub"

@@ -137,7 +137,10 @@ def is_openfoam(names: Iterable[str]) -> bool:
 def guess(
     name: str, numbers: Numbers, *, whole_numbers: bool, openfoam: bool, speed: float | None
 ) -> Guess:
-    """Role and unit of an array; `speed` is the largest in the same file, where it has one."""
+    """Role and unit of an array; `speed` is the largest in the same file, where it has one.
+
+    `openfoam` is for names of an incompressible solver, which divides stresses by the density.
+    """
     role = role_of(name, len(numbers.low), whole_numbers)
     plain, unit = split_unit(name)
     if role in ("pressure", "pressure coefficient"):
@@ -163,17 +166,25 @@ def guess(
     return Guess(role, "1", "" if role in ("id", "Mach number", "y plus") else "not known")
 
 
+def looks_absolute(pressure: Numbers) -> bool:
+    """Whether it is far from zero for how much it varies, or near the atmosphere's."""
+    mean, span = pressure.mean[0], pressure.high[0] - pressure.low[0]
+    return _near_atmosphere(mean) or (mean > 1000 and mean > 3 * span)
+
+
+def _near_atmosphere(pressure: float) -> bool:
+    return abs(pressure - ATMOSPHERE) < 0.1 * ATMOSPHERE
+
+
 def _guess_pressure(role: str, numbers: Numbers, openfoam: bool, speed: float | None) -> Guess:
     low, mean, high = numbers.low[0], numbers.mean[0], numbers.high[0]
     largest = max(abs(low), abs(high))
     absolute = f"mean {mean:.3g}: looks absolute, in Pa"
     if role == "pressure coefficient":
         return Guess(role, "1", "by its name")
-    if abs(mean - ATMOSPHERE) < 0.1 * ATMOSPHERE:
-        advice = f"pressure with a mean of {mean:.6g} looks absolute: subtract {ATMOSPHERE:.0f}?"
-        return Guess(role, "Pa", absolute, advice)
-    if mean > 1000 and mean > 3 * (high - low):
-        advice = f"pressure with a mean of {mean:.6g} looks absolute: subtract that of the inflow?"
+    if looks_absolute(numbers):
+        offset = f"{ATMOSPHERE:.0f}" if _near_atmosphere(mean) else "that of the inflow"
+        advice = f"pressure with a mean of {mean:.6g} looks absolute: subtract {offset}?"
         return Guess(role, "Pa", absolute, advice)
     if openfoam and speed and 0.05 < largest / speed**2 < 20:
         reason = f"OpenFOAM's names, and up to {largest:.3g} at speeds up to {speed:.3g}: kinematic"
