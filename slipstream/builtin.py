@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from slipstream.core.checks import check_choice, check_whole
+from slipstream.core.configs import overlay
 from slipstream.data.cloud import Cloud
 from slipstream.data.fields import PARTS, Field, Schema
 from slipstream.data.pairs import OPTION, Pairs
@@ -190,26 +191,8 @@ def _grid_edge(points: int, largest: int) -> int:
 
 
 def builtin_config(problem: str, settings: Mapping[str, Any]) -> Config:
-    """The usual samples of a problem with some settings changed; lists stand for tuples."""
-    usual = _usual_config(problem)
-    names = [field.name for field in fields(usual) if field.name not in ("points", "stored")]
-    for name in settings:
-        check_choice(f"a setting of {problem}", name, names)
-    given = {name: tuple(v) if isinstance(v, list) else v for name, v in settings.items()}
-    for name, value in given.items():
-        usually = getattr(usual, name)
-        if not _is_like(value, usually):
-            raise ValueError(f"{name} of {problem} must be like {usually!r}, got {value!r}")
-    return type(usual)(**{**vars(usual), **given})
-
-
-def _is_like(value: object, usually: object) -> bool:
-    """Whether both are text, whole numbers, numbers, or tuples of such."""
-    if isinstance(usually, tuple):
-        return isinstance(value, tuple) and all(_is_like(v, usually[0]) for v in value)
-    if isinstance(usually, float):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is type(usually)
+    """The usual samples of a problem with some settings changed."""
+    return overlay(_usual_config(problem), settings, fixed=("points", "stored"))
 
 
 def _usual_config(problem: str) -> Config:

@@ -89,10 +89,10 @@ def test_settings_change_the_usual_config() -> None:
     config = builtin_config("potential-flow-volume", {"inflow": "varying", "bodies": [1, 1]})
     assert config == PotentialFlow(inflow="varying", bodies=(1, 1))
     for settings, sentence in (
-        ({"inflo": 1}, "a setting of poisson must be"),
-        ({"number": 3}, r"number of poisson must be like \(2, 5\), got 3"),
-        ({"number": [2, "many"]}, "number of poisson must be like"),
-        ({"width": [True, 1]}, "width of poisson must be like"),
+        ({"inflo": 1}, "a field of Charges must be one of number"),
+        ({"number": 3}, "number must be a list of 2: a whole number, a whole number, got 3"),
+        ({"number": [2, "many"]}, r"number\[1\] must be a whole number, got 'many'"),
+        ({"width": [True, 1]}, r"width\[0\] must be a number, got True"),
     ):
         with pytest.raises(ValueError, match=sentence):
             builtin_config("poisson", settings)

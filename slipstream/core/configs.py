@@ -1,0 +1,98 @@
+"""Configs are frozen dataclasses; this changes some of their fields from YAML or `a.b=c`.
+
+    overlay(TrainConfig(), {"steps": 100, "model.size": {"layers": 4}})
+
+Names and types are those of the dataclass, at every depth: what does not fit is a ValueError that
+names the place, what is expected there and what came. The dataclass then checks the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from slipstream.core.checks import check_choice
+
+Config = TypeVar("Config")
+
+
+def overlay(
+    config: Config, changes: Mapping[str, Any], *, place: str = "", fixed: Sequence[str] = ()
+) -> Config:
+    """The config with some fields changed; those of `fixed` may not be.
+
+    A name may have dots, `model.layers`, or the value of a nested config may be a mapping. `place`
+    is how errors call the config itself.
+    """
+    given: dict[str, Any] = {}
+    for name, value in changes.items():
+        head, _, rest = str(name).partition(".")
+        nested = {rest: value} if rest else value
+        if isinstance(given.get(head), dict) and isinstance(nested, Mapping):
+            given[head] = {**given[head], **nested}
+        else:
+            given[head] = nested
+    hints = get_type_hints(type(config))
+    names = [f.name for f in fields(config) if f.name not in fixed]  # type: ignore[arg-type]
+    made = {}
+    for name, value in given.items():
+        check_choice(f"a field of {place or type(config).__name__}", name, names)
+        here = f"{place}.{name}" if place else name
+        now = getattr(config, name)
+        if is_dataclass(now) and isinstance(value, Mapping):
+            made[name] = overlay(now, value, place=here)
+        else:
+            made[name] = converted(value, hints[name], here)
+    return replace(config, **made)  # type: ignore[type-var]
+
+
+def converted(value: Any, hint: Any, place: str) -> Any:
+    """The value as the type of its field: lists become tuples, whole numbers floats.
+
+    Raises ValueError where it is of another type.
+    """
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind in (Union, UnionType):
+        return _any_of(value, parts, place)
+    if kind is Literal:
+        check_choice(place, value, parts)
+        return value
+    if kind is tuple and isinstance(value, list | tuple):
+        inner = [parts[0]] * len(value) if parts[-1] is Ellipsis else list(parts)
+        if len(inner) != len(value):
+            raise ValueError(f"{place} must have {len(inner)} values, got {len(value)}")
+        pairs = zip(value, inner, strict=True)
+        return tuple(converted(v, part, f"{place}[{i}]") for i, (v, part) in enumerate(pairs))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    wanted = NoneType if hint is None else kind or hint
+    if hint is not Any and (type(value) is not wanted):
+        raise ValueError(f"{place} must be {_named(hint)}, got {value!r}")
+    return value
+
+
+def _any_of(value: Any, hints: Sequence[Any], place: str) -> Any:
+    for hint in hints:
+        try:
+            return converted(value, hint, place)
+        except ValueError:
+            continue
+    raise ValueError(f"{place} must be {' or '.join(map(_named, hints))}, got {value!r}")
+
+
+def _named(hint: Any) -> str:
+    known = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    if hint in known:
+        return known[hint]
+    if hint in (None, NoneType):
+        return "null"
+    if get_origin(hint) is tuple:
+        parts = get_args(hint)
+        if parts[-1] is Ellipsis:
+            return f"a list, each {_named(parts[0])}"
+        return f"a list of {len(parts)}: {', '.join(map(_named, parts))}"
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, get_args(hint)))}"
+    return f"a mapping with the fields of {getattr(hint, '__name__', hint)}"

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from slipstream.core.configs import overlay
+
+
+@dataclass(frozen=True)
+class Inner:
+    layers: int = 8
+    ratio: float = 0.5
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = Inner()
+    name: str = "a"
+    limits: tuple[float, float] = (0.0, 1.0)
+    names: tuple[str, ...] = ("x",)
+    mode: Literal["fast", "slow"] = "fast"
+    points: int | float | None = None
+    on: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limits[0] > self.limits[1]:
+            raise ValueError(f"limits must rise, got {self.limits}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Outer()),
+        ({"inner.layers": 3, "inner.ratio": 2}, Outer(Inner(3, 2.0))),
+        ({"inner": {"layers": 3}, "inner.ratio": 1.0}, Outer(Inner(3, 1.0))),
+        ({"limits": [-1, 2]}, Outer(limits=(-1.0, 2.0))),
+        ({"names": []}, Outer(names=())),
+        ({"names": ["y", "z"], "on": True}, Outer(names=("y", "z"), on=True)),
+        ({"points": 4}, Outer(points=4)),
+        ({"points": 0.5}, Outer(points=0.5)),
+        ({"points": None, "mode": "slow"}, Outer(mode="slow")),
+    ],
+)
+def test_fields_are_changed(changes: dict[str, Any], expected: Outer) -> None:
+    found = overlay(Outer(), changes)
+    assert found == expected and type(found.limits[0]) is float
+    assert type(found.points) is type(expected.points)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"inner.layer": 3},
+            r"a field of inner must be one of layers, ratio, got 'layer'; did you",
+        ),
+        ({"other": 3}, "a field of Outer must be one of inner, name"),
+        ({"inner.layers": 3.0}, "inner.layers must be a whole number, got 3.0"),
+        ({"inner.layers": True}, "inner.layers must be a whole number, got True"),
+        ({"inner.ratio": "x"}, "inner.ratio must be a number, got 'x'"),
+        ({"inner": 3}, "inner must be a mapping with the fields of Inner, got 3"),
+        ({"name": 3}, "name must be text, got 3"),
+        ({"name.x": 3}, "name must be text, got {'x': 3}"),
+        ({"limits": 3}, "limits must be a list of 2: a number, a number, got 3"),
+        ({"limits": [1]}, "limits must have 2 values, got 1"),
+        ({"limits": [1, "x"]}, r"limits\[1\] must be a number, got 'x'"),
+        ({"limits": [2, 1]}, "limits must rise"),
+        ({"names": ["x", 1]}, r"names\[1\] must be text, got 1"),
+        ({"mode": "quick"}, "mode must be one of fast, slow, got 'quick'"),
+        ({"points": "all"}, "points must be a whole number or a number or null, got 'all'"),
+        ({"on": 1}, "on must be true or false, got 1"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        overlay(Outer(), changes)
+
+
+def test_fixed_fields_are_not_to_be_set() -> None:
+    with pytest.raises(ValueError, match="a field of Outer must be one of inner, .*, got 'on'"):
+        overlay(Outer(), {"on": True}, fixed=("on",))
