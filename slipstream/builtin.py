@@ -46,11 +46,9 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuiltinSource:
-    """`samples` samples of `points` points of a built-in problem; splits are drawn by fractions."""
+class _Generated:
+    """What all sources here share: numbered samples, without files, whose splits are drawn."""
 
-    problem: str
-    config: Config
     samples: int
     points: int
     seed: int = 0
@@ -58,9 +56,29 @@ class BuiltinSource:
     """Where samples are computed; devices differ by rounding alone."""
 
     def __post_init__(self) -> None:
-        check_choice("problem", self.problem, PROBLEMS)
         check_whole("samples", self.samples, 1)
         check_whole("points", self.points, 1)
+
+    def ids(self) -> Sequence[str]:
+        return [f"{k:06d}" for k in range(self.samples)]
+
+    def splits(self) -> None:
+        return None
+
+    def files(self, sample: str) -> Mapping[str, Path]:
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltinSource(_Generated):
+    """`samples` samples of `points` points of a built-in problem."""
+
+    problem: str
+    config: Config
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("problem", self.problem, PROBLEMS)
 
     @property
     def name(self) -> str:
@@ -74,15 +92,6 @@ class BuiltinSource:
     def options(self) -> Mapping[str, Any]:
         """The number of samples is not among them: a store may grow."""
         return {**asdict(self.config), "points": self.points, "seed": self.seed}
-
-    def ids(self) -> Sequence[str]:
-        return [f"{k:06d}" for k in range(self.samples)]
-
-    def splits(self) -> None:
-        return None
-
-    def files(self, sample: str) -> Mapping[str, Path]:
-        return {}
 
     def read(self, sample: str) -> Cloud:
         make = PROBLEMS[self.problem].make
@@ -123,21 +132,17 @@ def _potential_flow(name: str) -> Problem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaylorGreenSource:
+class TaylorGreenSource(_Generated):
     """Trajectories of decaying vortices, to be seen as pairs of states: velocity and lead time ->
     velocity that much later, 1 to `LAGS` stored states. `points` is the cube of an even number.
     """
 
     config: TaylorGreen
     """Its `stored` becomes what the points say."""
-    samples: int
-    points: int
-    seed: int = 0
-    device: str = "cpu"
     name: str = "taylor-green"
 
     def __post_init__(self) -> None:
-        check_whole("samples", self.samples, 1)
+        super().__post_init__()
         edge = _grid_edge(self.points, self.config.grid)
         object.__setattr__(self, "config", replace(self.config, stored=edge))
 
@@ -156,15 +161,6 @@ class TaylorGreenSource:
     def options(self) -> Mapping[str, Any]:
         return {"seed": self.seed, OPTION: self.pairs.to_json(), **asdict(self.config)}
 
-    def ids(self) -> Sequence[str]:
-        return [f"{k:06d}" for k in range(self.samples)]
-
-    def splits(self) -> None:
-        return None
-
-    def files(self, sample: str) -> Mapping[str, Path]:
-        return {}
-
     def read(self, sample: str) -> Cloud:
         found = taylor_green.make_trajectory(
             self.config, seed=self.seed, sample=int(sample), device=self.device
@@ -180,7 +176,6 @@ class TaylorGreenSource:
 
 def _grid_edge(points: int, largest: int) -> int:
     """Grid points along an edge of a cube of so many in all."""
-    check_whole("points", points, 1)
     edge = round(points ** (1 / 3))
     if edge**3 != points or edge % 2 or not 4 <= edge <= largest:
         raise ValueError(

@@ -12,7 +12,7 @@ from vtkmodules.vtkFiltersParallel import vtkExtractPolyDataPiece, vtkExtractUns
 from vtkmodules.vtkIOLegacy import vtkPolyDataWriter, vtkUnstructuredGridWriter
 from vtkmodules.vtkIOXML import vtkXMLPolyDataWriter, vtkXMLUnstructuredGridWriter
 
-from slipstream.data.readers.vtk import Wanted
+from slipstream.data.readers.vtk import ArrayInfo, Mesh, MeshInfo, Wanted
 
 PRESSURE = Wanted("Pressure (", "point", 1, prefix=True)
 VELOCITY = Wanted("U", "point", 3)
@@ -163,3 +163,38 @@ def write_case(folder: Path) -> Path:
                 f"{listed(values)};\nboundaryField\n{{\n{edges}}}",
             )
     return folder
+
+
+def check_same(mesh: Mesh, truth: Any) -> None:
+    """Points, all arrays and the centres of cells are those of a mesh in memory."""
+    assert np.array_equal(mesh.points(), truth.points) and mesh.points().dtype == truth.points.dtype
+    for wanted, expected in (
+        (PRESSURE, truth.point_data["Pressure (N/m²)"]),
+        (VELOCITY, truth.point_data["U"]),
+        (HEAT, truth.cell_data["heat"]),
+        (FLUX, truth.cell_data["flux"]),
+    ):
+        got = mesh.array(wanted)
+        assert np.array_equal(got, expected) and got.dtype == expected.dtype
+    corners = [truth.points[truth.get_cell(i).point_ids] for i in range(truth.n_cells)]
+    centres = [points.astype(np.float64).mean(0) for points in corners]
+    np.testing.assert_allclose(mesh.cell_centres(), centres, rtol=1e-6, atol=1e-7)
+    assert np.array_equal(mesh.locations("point"), mesh.points())
+    assert np.array_equal(mesh.locations("cell"), mesh.cell_centres())
+
+
+def info_of(truth: Any) -> MeshInfo:
+    points, cells = truth.n_points, truth.n_cells
+    arrays = (
+        ArrayInfo("Pressure (N/m²)", "point", 1, points, "float32"),
+        ArrayInfo("U", "point", 3, points, "float64"),
+        ArrayInfo("heat", "cell", 1, cells, "int32"),
+        ArrayInfo("flux", "cell", 3, cells, "float32"),
+    )
+    return MeshInfo(points, cells, arrays)
+
+
+def spoil(path: Path, old: bytes, new: bytes) -> None:
+    raw = path.read_bytes()
+    assert old in raw
+    path.write_bytes(raw.replace(old, new, 1))
