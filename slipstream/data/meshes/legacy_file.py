@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +88,7 @@ class LegacyFile:
         return dict(self.header.arrays).get(info)
 
 
-def _by_offsets(file: BinaryIO, section: CellBlock, name: str) -> Iterator[_Part]:
+def _by_offsets(file: io.BufferedReader, section: CellBlock, name: str) -> Iterator[_Part]:
     """Since version 5: where the corners of each cell begin and end, apart from the corners."""
     offsets, corners = section.offsets, section.corners
     total = corners.count if corners else 0
@@ -100,7 +101,7 @@ def _by_offsets(file: BinaryIO, section: CellBlock, name: str) -> Iterator[_Part
         yield first, bounds[:-1] - bounds[0], here
 
 
-def _by_lengths(file: BinaryIO, section: CellBlock, name: str) -> Iterator[_Part]:
+def _by_lengths(file: io.BufferedReader, section: CellBlock, name: str) -> Iterator[_Part]:
     """Before version 5: each cell is its number of corners, then the corners."""
     numbers = _take(file, section.corners)
     begins = _lengths_at(numbers, section.cells, name)
@@ -132,13 +133,13 @@ def _lengths_at(numbers: NDArray[Any], cells: int, name: str) -> NDArray[np.int6
 
 
 def _take(
-    file: BinaryIO, block: Block | None, first: int = 0, count: int | None = None
+    file: io.BufferedReader, block: Block | None, first: int = 0, count: int | None = None
 ) -> NDArray[Any]:
     """Values in the byte order of this machine; in the file it is the other one."""
     if block is None:
         return np.empty(0, np.int64)
     values = np.empty(block.count if count is None else count, block.dtype)
     file.seek(block.place + first * values.itemsize)
-    if file.readinto(values.view(np.uint8)) != values.nbytes:  # type: ignore[attr-defined]
+    if file.readinto(values.view(np.uint8)) != values.nbytes:  # type: ignore[arg-type]
         raise ValueError(f"a legacy VTK file must not change while it is read, got {block}")
     return values.byteswap(inplace=True) if sys.byteorder == "little" else values

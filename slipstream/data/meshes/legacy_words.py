@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import BinaryIO
 
 from slipstream.data.meshes.arrays import as_text
 
@@ -32,7 +32,7 @@ class Block:
 class Words:
     """An open file, read from its beginning."""
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
+    def __init__(self, file: io.BufferedReader, size: int) -> None:
         self.file, self.size = file, size
         self.binary = False
 

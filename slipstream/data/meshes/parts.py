@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 _PART = re.compile(r"(?P<whole>.+)\.(?P<number>\d+)\.part")
 
@@ -34,7 +34,7 @@ def whole_name(paths: Sequence[Path]) -> str:
     return names.pop() if parts else paths[0].name
 
 
-def open_parts(paths: Sequence[Path]) -> BinaryIO:
+def open_parts(paths: Sequence[Path]) -> io.BufferedReader:
     """The whole file, open to be read; nothing is copied."""
     return paths[0].open("rb") if len(paths) == 1 else io.BufferedReader(_Parts(paths), 1 << 20)
 

@@ -15,9 +15,10 @@ faces besides the corners cell data.
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def read_ply(path: Path) -> PlyMesh:
             raise ValueError(f"{path.name} must be a whole PLY file, got {error}") from None
 
 
-def _header(file: BinaryIO) -> tuple[Literal["<", ">"] | None, list[_Element]]:
+def _header(file: io.BufferedReader) -> tuple[Literal["<", ">"] | None, list[_Element]]:
     if file.readline(64).strip() != b"ply":
         raise ValueError("another first line")
     kind = ""

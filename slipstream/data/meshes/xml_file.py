@@ -6,11 +6,12 @@ them a point. Here they are streamed, and only for whoever asks for the centres 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,7 @@ class XmlFile:
         return Cells(self.name, self.info.cells, self.info.points, self._chunks)
 
     def _read(
-        self, file: BinaryIO, parts: Sequence[tuple[XmlArray | None, int]], components: int
+        self, file: io.BufferedReader, parts: Sequence[tuple[XmlArray | None, int]], components: int
     ) -> NDArray[Any]:
         """The values of all pieces, which must be as many as the header says."""
         found = []

@@ -11,10 +11,11 @@ milliseconds. Values inside the elements are passed over, which takes as long as
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 from xml.parsers import expat
 
 from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, Location, MeshInfo
@@ -143,7 +144,7 @@ class _Scan:
     place: int = 0
     _section: str = ""
 
-    def parse(self, file: BinaryIO) -> None:
+    def parse(self, file: io.BufferedReader) -> None:
         parser = expat.ParserCreate()
 
         def start(tag: str, given: dict[str, str]) -> None:
@@ -192,7 +193,7 @@ def _placed(array: XmlArray, appended: int) -> XmlArray:
     return replace(array, place=array.place + appended) if array.form == "appended" else array
 
 
-def _after_mark(file: BinaryIO, place: int) -> int:
+def _after_mark(file: io.BufferedReader, place: int) -> int:
     """Where appended values begin: after the _ that follows the element."""
     file.seek(place)
     head = file.read(4096)
@@ -202,7 +203,7 @@ def _after_mark(file: BinaryIO, place: int) -> int:
     return place + mark + 1
 
 
-def _check_end(file: BinaryIO) -> None:
+def _check_end(file: io.BufferedReader) -> None:
     size = file.seek(0, 2)
     file.seek(max(0, size - 256))
     if b"</VTKFile>" not in file.read():

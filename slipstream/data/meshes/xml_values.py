@@ -8,10 +8,11 @@ of each, then the blocks; base64 encodes those numbers apart from the blocks.
 from __future__ import annotations
 
 import binascii
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class Values:
     Any number of them may be read from one open file in turn.
     """
 
-    def __init__(self, file: BinaryIO, header: XmlHeader, array: XmlArray) -> None:
+    def __init__(self, file: io.BufferedReader, header: XmlHeader, array: XmlArray) -> None:
         self._what = f"{array.name!r} of {header.file}"
         self._dtype = np.dtype(array.dtype).newbyteorder(header.order)
         inside = array.form != "appended"
@@ -121,7 +122,7 @@ class Values:
 class _Bytes:
     """Bytes of a file from a place on, wherever others have left the file."""
 
-    def __init__(self, file: BinaryIO, place: int) -> None:
+    def __init__(self, file: io.BufferedReader, place: int) -> None:
         self._file, self._place = file, place
         self._size = file.seek(0, 2)
 
@@ -151,7 +152,7 @@ class _Base64(_Bytes):
         return decoded[:count]
 
 
-def _inside(file: BinaryIO, place: int) -> int:
+def _inside(file: io.BufferedReader, place: int) -> int:
     """Where the text of an element begins."""
     file.seek(place)
     head = file.read(4096)
