@@ -6,6 +6,7 @@ from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.plan import Precision
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import VARIANTS, Size
+from slipstream.runs.model_file import load_model
 
 __all__ = [
     "VARIANTS",
@@ -17,5 +18,6 @@ __all__ = [
     "__version__",
     "couple",
     "deslice_tokens",
+    "load_model",
     "slice_points",
 ]

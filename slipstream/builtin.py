@@ -190,6 +190,14 @@ def builtin_config(problem: str, settings: Mapping[str, Any]) -> Config:
     return overlay(_usual_config(problem), settings, fixed=("points", "stored"))
 
 
+def builtin_schema(problem: str) -> Schema:
+    """The fields of a problem as a model sees them."""
+    source = builtin_source(problem, samples=1, points=4**3)
+    if isinstance(source, TaylorGreenSource):
+        return source.pairs.seen(source.schema.coords)
+    return source.schema
+
+
 def _usual_config(problem: str) -> Config:
     check_choice("problem", problem, NAMES)
     return PROBLEMS[problem].config if problem in PROBLEMS else TaylorGreen()

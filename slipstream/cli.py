@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import torch
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from slipstream import demo as demo_story
@@ -26,6 +24,11 @@ from slipstream.kernels.api import describe
 from slipstream.kernels.plan import make_plan
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import VARIANTS
+from slipstream.study_commands import study
+from slipstream.train_commands import train, training_bar
+from slipstream.training.memory import OutOfMemory
+from slipstream.training.sinks import Listener
+from slipstream.training.trainer import TrainingStopped
 
 app = typer.Typer(
     name="slipstream",
@@ -37,6 +40,8 @@ app = typer.Typer(
 )
 app.add_typer(bench)
 app.add_typer(data)
+app.command()(train)
+app.command()(study)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -50,8 +55,8 @@ def main() -> None:
     except ValueError as error:
         print(f"slipstream: {error}", file=sys.stderr)
         sys.exit(2)
-    except FloatingPointError as error:
-        print(f"slipstream: the run broke down: {error}", file=sys.stderr)
+    except (TrainingStopped, OutOfMemory) as error:
+        print(f"slipstream: {error}", file=sys.stderr)
         sys.exit(1)
 
 
@@ -72,7 +77,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of data, initial values and sample order.")] = 0,
     steps: Annotated[
         int, typer.Option(help="Training steps per variant.")
-    ] = demo_story.DemoConfig().train.steps,
+    ] = demo_story.demo_config().steps,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
     as_json: Json = False,
 ) -> None:
@@ -83,10 +88,13 @@ def demo(
 
     Example: slipstream demo --out out/demo
     """
-    base = demo_story.DemoConfig()
-    config = replace(base, seed=seed, train=replace(base.train, steps=steps, seed=seed))
-    console = Console(stderr=True)
-    with _training_bars(console) as watch:
+    config = demo_story.demo_config(seed, steps)
+    with ExitStack() as bars:
+
+        def watch(variant: str, steps: int) -> Listener:
+            bars.close()  # that of the variant before
+            return bars.enter_context(training_bar(f"{variant:20}", steps)).training
+
         results = demo_story.run_demo(config, out, watch, device)
     conclusion = demo_story.conclude(results)
     if as_json:
@@ -158,21 +166,3 @@ def doctor(as_json: Json = False) -> None:
             print(f"{'parity':12} {name + ': ' if name else ''}{value}")
     if any(value.startswith("RED") for value in parity.values()):
         raise typer.Exit(1)
-
-
-@contextmanager
-def _training_bars(console: Console) -> Iterator[demo_story.Watch]:
-    columns = (
-        TextColumn("{task.description:20}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.3f}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-
-        def watch(name: str, steps: int) -> Callable[[float], None]:
-            task = progress.add_task(name, total=steps, loss=float("nan"))
-            return lambda loss: progress.update(task, advance=1, loss=loss)
-
-        yield watch

@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from slipstream.builtin import builtin_source
 from slipstream.core.records import append_record
 from slipstream.core.runtime import device_name, pick_device
-from slipstream.data.ingest import ingest
-from slipstream.data.store import Store, open_store
-from slipstream.models.transolver import Transolver
-from slipstream.models.variants import Size
-from slipstream.physics.poisson import Charges
-from slipstream.training.trainer import (
-    TrainConfig,
-    evaluation_batches,
-    fit,
-    training_batches,
-    validate,
-)
+from slipstream.experiments import poisson
+from slipstream.runs.config import RunConfig
+from slipstream.runs.folder import RunFolder
+from slipstream.runs.model_file import load_model
+from slipstream.training.data import open_data
+from slipstream.training.session import train, with_store
+from slipstream.training.sinks import Listener
 
 VARIANTS = ("baseline", "no-token-attention", "mlp-only", "slice-once")
-Watch = Callable[[str, int], Callable[[float], None]]
-"""Called with a variant and its number of steps; gives what is told every loss."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemoConfig:
-    """A problem and a model small enough for two CPU cores."""
-
-    training_samples: int = 512
-    validation_samples: int = 64
-    points: int = 256
-    charges: Charges = Charges(number=(1, 3), width=(0.1, 0.14), box=(0.35, 0.65))
-    size: Size = Size(layers=4, width=64, heads=4, slices=16)
-    train: TrainConfig = TrainConfig(steps=2000, warmup=0.05)
-    seed: int = 0
+Watch = Callable[[str, int], Listener]
+"""Called with a variant and its number of steps; gives what is told every record."""
 
 
 @dataclass(frozen=True)
@@ -52,44 +33,55 @@ class Result:
     seconds: float
 
 
-def make_store(config: DemoConfig, out: Path) -> Store:
-    """The demo's data, as `slipstream data make poisson` makes them; what is there is kept."""
-    path = out / f"poisson-seed-{config.seed}"
-    parts = {"train": config.training_samples, "val": config.validation_samples}
-    samples = sum(parts.values())
-    source = builtin_source(
-        "poisson",
-        samples=samples,
-        points=config.points,
-        seed=config.seed,
-        config=config.charges,
-    )
-    fractions = {split: count / samples for split, count in parts.items()}
-    ingest(source, path, seed=config.seed, fractions=fractions)
-    return open_store(path)
+def demo_config(seed: int = 0, steps: int | None = None) -> RunConfig:
+    """The experiment `poisson`, its data drawn from the seed too."""
+    config = poisson()
+    assert config.data.builtin is not None
+    made = replace(config.data.builtin, seed=seed)
+    config = replace(config, seed=seed, data=replace(config.data, builtin=made))
+    if steps is None:
+        return config
+    return replace(config, steps=steps, evaluate_every=min(config.evaluate_every, steps))
 
 
-def run_demo(config: DemoConfig, out: Path, watch: Watch, device: str = "cpu") -> list[Result]:
-    """Train and validate every variant; append one record each to `out`/records.jsonl."""
-    where = pick_device(device)
+def run_demo(config: RunConfig, out: Path, watch: Watch, device: str = "cpu") -> list[Result]:
+    """Train every variant on one store; append one record each to `out`/records.jsonl.
+
+    What is there already is kept: runs that are finished are not trained again.
+    """
     out.mkdir(parents=True, exist_ok=True)
-    store = make_store(config, out)
-    sizes = store.schema.coord_dim, store.schema.feature_dim, store.schema.target_dim
-    groups = store.schema.target_groups
+    place = out / f"poisson-seed-{config.seed}"
+    open_data(config.data, place / "data")
     results = []
     for variant in VARIANTS:
         started = time.perf_counter()
-        model = Transolver(*sizes, variant=variant, size=config.size, seed=config.seed).to(where)
-        batches = training_batches(store, config.train, where)
-        fit(model, batches, groups, config.train, watch(variant, config.train.steps))
-        error = validate(model, evaluation_batches(store, "val", where), groups)
+        one = replace(config, model=replace(config.model, variant=variant))
+        run = RunFolder(place / variant)
+        train(
+            with_store(one, place / "data"),
+            run.path,
+            device=device,
+            listeners=[watch(variant, config.steps)],
+        )
+        trained = load_model(run.path)
         seconds = time.perf_counter() - started
-        count = model.parameter_count()
-        result = Result(variant, count, error.mean(), error.by_group(), round(seconds, 1))
+        metric = trained.metric
+        result = Result(
+            variant,
+            trained.model.parameter_count(),
+            metric["error"],
+            metric["by_group"],
+            round(seconds, 1),
+        )
         results.append(result)
-        fields = {"problem": "poisson", "config": asdict(config), "device": device_name(where)}
+        fields = {
+            "problem": "poisson",
+            "config": config.to_json(),
+            "device": device_name(pick_device(device)),
+        }
+        kernels = trained.model.to(pick_device(device)).kernels
         append_record(
-            out / "records.jsonl", "demo", {**asdict(result), "kernels": model.kernels, **fields}
+            out / "records.jsonl", "demo", {**asdict(result), "kernels": kernels, **fields}
         )
     return results
 

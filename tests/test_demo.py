@@ -1,29 +1,25 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
-from slipstream import Size, Transolver
-from slipstream.builtin import builtin_source
+from slipstream.core.configs import overlay
 from slipstream.core.records import read_records
 from slipstream.data.check import check_store
-from slipstream.data.normalize import make_normaliser
-from slipstream.demo import VARIANTS, DemoConfig, Result, conclude, make_store, run_demo
-from slipstream.metrics import relative_error
-from slipstream.training.trainer import TrainConfig, fit, training_batches
+from slipstream.demo import VARIANTS, Result, conclude, demo_config, run_demo
+from slipstream.experiments import poisson
+from slipstream.runs.folder import RunFolder
+from slipstream.training.sinks import Listener
 
-TINY = DemoConfig(
-    training_samples=4,
-    validation_samples=2,
-    points=16,
-    size=Size(layers=1, width=8, heads=2, slices=3),
-    train=TrainConfig(steps=3, batch=2),
-)
+TINY = overlay(
+    demo_config(steps=3),
+    {
+        "data.builtin.samples": {"train": 4, "val": 2}, "data.builtin.points": 16, "batch": 2,
+        "model.size": {"layers": 1, "width": 8, "heads": 2, "slices": 3},
+    },
+)  # fmt: skip
 
 
 def results(**errors: float) -> list[Result]:
@@ -36,62 +32,41 @@ def results(**errors: float) -> list[Result]:
     return [Result(name.replace("_", "-"), 1, error, {}, 0.0) for name, error in given.items()]
 
 
-def quiet(name: str, steps: int) -> Callable[[float], None]:
-    return lambda loss: None
-
-
-def test_two_runs_give_identical_numbers_and_append_records(tmp_path: Path) -> None:
+def test_runs_are_made_once_and_told_of_again(tmp_path: Path) -> None:
     told: list[str] = []
 
-    def watch(name: str, steps: int):  # noqa: ANN202
+    def watch(name: str, steps: int) -> Listener:
         told.append(f"{name} {steps}")
-        return lambda loss: None
+        return lambda kind, row: None
 
-    runs = [run_demo(TINY, tmp_path, watch) for _ in range(2)]
-    first, second = ([replace(r, seconds=0.0) for r in run] for run in runs)
-    assert first == second and [r.variant for r in first] == list(VARIANTS)
-    assert told == [f"{name} 3" for name in VARIANTS] * 2
-    rows = read_records(tmp_path / "records.jsonl", "demo")
-    assert [row["error"] for row in rows] == [r.error for r in first + second]
-    assert rows[0]["config"]["train"]["steps"] == 3 and "reference" in rows[0]["kernels"]
+    runs = [run_demo(TINY, tmp_path / out, watch) for out in ("a", "a", "b")]
+    first, kept, other = ([replace(r, seconds=0.0) for r in run] for run in runs)
+    assert first == kept == other and [r.variant for r in first] == list(VARIANTS)
+    assert told == [f"{name} 3" for name in VARIANTS] * 3
+    rows = read_records(tmp_path / "a" / "records.jsonl", "demo")
+    assert [row["error"] for row in rows] == [r.error for r in first + kept]
+    assert rows[0]["config"]["steps"] == 3 and "reference" in rows[0]["kernels"]
     assert rows[2]["kernels"] == "none: this variant has no coupling"
+    seconds = [row["seconds"] for row in rows]
+    assert seconds[0] > seconds[4], "nothing is trained a second time"
 
 
-def test_errors_are_those_on_samples_it_was_not_trained_on(tmp_path: Path) -> None:
-    (found,) = (r for r in run_demo(TINY, tmp_path, quiet) if r.variant == "mlp-only")
-    store, cpu = make_store(TINY, tmp_path), torch.device("cpu")
-    groups = store.schema.target_groups
-    model = Transolver(3, 1, 4, variant="mlp-only", size=TINY.size)
-    fit(model, training_batches(store, TINY.train, cpu), groups, TINY.train)
-    rows = torch.from_numpy(np.stack([store.array(sample) for sample in store.ids("val")]))
-    unseen = make_normaliser(store.schema, store.statistics).rows.forward(rows)
-    prediction = model(unseen[..., :3], unseen[..., 3:4]).detach()
-    assert float(relative_error(prediction, unseen[..., 4:], groups)) == pytest.approx(found.error)
+def test_errors_are_those_of_the_runs_and_all_share_one_store(tmp_path: Path) -> None:
+    found = run_demo(TINY, tmp_path, lambda name, steps: lambda kind, row: None)
+    place = tmp_path / "poisson-seed-0"
+    assert check_store(place / "data") == []
+    hashes = set()
+    for result in found:
+        folder = RunFolder(place / result.variant)
+        best = min(row["error"] for row in folder.history("validation"))
+        assert result.error == best and folder.read_config().model.variant == result.variant
+        hashes |= {row["data_hash"] for row in folder.history("start")}
+    assert len(hashes) == 1
 
 
-def test_the_data_are_a_store_of_the_builtin_problem(tmp_path: Path) -> None:
-    store = make_store(TINY, tmp_path)
-    assert check_store(store.path) == []
-    assert {split: len(ids) for split, ids in store.splits.items()} == {"train": 4, "val": 2}
-    assert not set(store.ids("train")) & set(store.ids("val"))
-    source = builtin_source("poisson", samples=6, points=16, config=TINY.charges)
-    for sample in source.ids():
-        (rows,) = source.read(sample).blocks()
-        assert sorted(store.array(sample).tolist()) == sorted(rows.tolist())
-
-
-def test_what_is_made_is_kept_and_each_seed_has_its_own(tmp_path: Path) -> None:
-    first = make_store(TINY, tmp_path)
-    made = {path: path.stat().st_mtime_ns for path in first.path.rglob("*.npy")}
-    lost = first.file("000002")
-    whole = lost.read_bytes()
-    lost.unlink()
-    again = make_store(TINY, tmp_path)
-    assert again.manifest == first.manifest and lost.read_bytes() == whole
-    kept = {path: when for path, when in made.items() if path != lost}
-    assert kept.items() <= {path: path.stat().st_mtime_ns for path in made}.items()
-    other = make_store(replace(TINY, seed=1), tmp_path)
-    assert other.path != first.path and check_store(first.path) == []
+def test_another_seed_has_other_data(tmp_path: Path) -> None:
+    assert demo_config(1).seed == 1 and demo_config(1).data.builtin.seed == 1
+    assert demo_config().data.builtin == poisson().data.builtin
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench import run, subjects, tables
 from slipstream.bench.mesh import measure_mesh
+from slipstream.bench.training_commands import resume, trainer
 from slipstream.bench.workers import available_cores
 from slipstream.core import runtime
 from slipstream.core.checks import check_whole
@@ -30,6 +31,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.command()(trainer)
+app.command()(resume)
 Only = Annotated[str, typer.Option(help="Only cases whose name contains this; A|B is A or B.")]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; 0 does all in this one. [default: cores - 2]")

@@ -52,7 +52,9 @@ class RandomRows:
         return [str(k) for k in range(self.samples)]
 
     def splits(self) -> dict[str, list[str]]:
-        return {"train": self.ids()}
+        """All but the last for training, where there are several."""
+        ids = self.ids()
+        return {"train": ids[:-1], "val": ids[-1:]} if len(ids) > 1 else {"train": ids}
 
     def files(self, sample: str) -> dict[str, Path]:
         return {}

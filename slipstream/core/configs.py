@@ -1,6 +1,6 @@
-"""Configs are frozen dataclasses; this changes some of their fields from YAML or `a.b=c`.
+"""Configs are frozen dataclasses; this makes them from JSON and changes some of their fields.
 
-    overlay(TrainConfig(), {"steps": 100, "model.size": {"layers": 4}})
+    overlay(config, {"steps": 100, "model.size": {"layers": 4}})
 
 Names and types are those of the dataclass, at every depth: what does not fit is a ValueError that
 names the place, what is expected there and what came. The dataclass then checks the values.
@@ -9,7 +9,7 @@ names the place, what is expected there and what came. The dataclass then checks
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -48,6 +48,44 @@ def overlay(
     return replace(config, **made)  # type: ignore[type-var]
 
 
+def from_json(kind: type[Config], value: Any, *, place: str = "") -> Config:
+    """The config that `dataclasses.asdict` wrote: every field must be there, and no other."""
+    name = place or kind.__name__
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a mapping, got {value!r}")
+    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    for given in value:
+        check_choice(f"a field of {name}", given, names)
+    missing = [wanted for wanted in names if wanted not in value]
+    if missing:
+        raise ValueError(f"{name} must have the field {missing[0]}, got none")
+    hints = get_type_hints(kind)
+    dot = f"{place}." if place else ""
+    return kind(**{name: converted(value[name], hints[name], dot + name) for name in names})
+
+
+def differences(one: Any, other: Any, *, ignored: Sequence[str] = ()) -> list[str]:
+    """The fields in which two configs differ, as "model.variant: baseline, mlp-only"."""
+    pairs = _flat(asdict(one)), _flat(asdict(other))
+    names = dict.fromkeys([*pairs[0], *pairs[1]])
+    found = []
+    for name in names:
+        here, there = (pair.get(name) for pair in pairs)
+        if here != there and not any(f"{name}.".startswith(f"{part}.") for part in ignored):
+            found.append(f"{name}: {here}, {there}")
+    return found
+
+
+def _flat(value: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, part in value.items():
+        if isinstance(part, Mapping):
+            found |= _flat(part, f"{place}{name}.")
+        else:
+            found[place + name] = list(part) if isinstance(part, tuple) else part
+    return found
+
+
 def converted(value: Any, hint: Any, place: str) -> Any:
     """The value as the type of its field: lists become tuples, whole numbers floats.
 
@@ -65,6 +103,8 @@ def converted(value: Any, hint: Any, place: str) -> Any:
             raise ValueError(f"{place} must have {len(inner)} values, got {len(value)}")
         pairs = zip(value, inner, strict=True)
         return tuple(converted(v, part, f"{place}[{i}]") for i, (v, part) in enumerate(pairs))
+    if is_dataclass(hint) and isinstance(value, Mapping):
+        return from_json(hint, value, place=place)  # type: ignore[arg-type]
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     wanted = NoneType if hint is None else kind or hint

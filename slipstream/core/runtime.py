@@ -97,6 +97,11 @@ def commit() -> str | None:
 
 def versions() -> dict[str, str]:
     """Versions that go into every record: Python, ours, and the numerical packages."""
+    return dict(_versions())
+
+
+@cache  # looking them up takes milliseconds, and a training step may take less
+def _versions() -> dict[str, str]:
     found = {name: package_version(name) for name in _PACKAGES}
     return {
         "python": platform.python_version(),
@@ -108,6 +113,11 @@ def versions() -> dict[str, str]:
 def environment(name: str) -> str | None:
     """One environment variable; nothing else in the package reads them."""
     return os.environ.get(name)
+
+
+def child_environment(**changes: str) -> dict[str, str]:
+    """This process's environment with some variables changed, for one that it starts."""
+    return {**os.environ, **changes}
 
 
 # Constants, not functions: torch.compile would break its graph at a look into the environment.

@@ -43,9 +43,9 @@ class Batch:
     def targets(self) -> Float[Tensor, "B N K"]:
         return self.rows[..., self.schema.columns("targets")]
 
-    def to(self, device: torch.device | str) -> Batch:
+    def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Batch:
         """On a device, in one copy, which does not wait where the memory is pinned."""
-        return replace(self, rows=self.rows.to(device, non_blocking=True))
+        return replace(self, rows=self.rows.to(device, non_blocking=True).to(dtype))
 
     def pin_memory(self) -> Batch:
         """The loader calls it, for copies that overlap with computing."""
@@ -100,6 +100,11 @@ class PointDataset(Dataset[Batch]):
             self._draw(epoch, self.samples[index], out)
         names = tuple(self.samples[index] for _, index in items)
         return Batch(rows, self.store.schema, names)
+
+    @property
+    def counts_are_equal(self) -> bool:
+        """Whether all samples give equally many points."""
+        return len(set(self._counts)) <= 1
 
     def check_equal_counts(self, indices: Sequence[int]) -> None:
         """Raise unless these samples give equally many points, as those of a batch must."""

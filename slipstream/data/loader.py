@@ -87,6 +87,7 @@ class Loader:
             pin_memory=torch.cuda.is_available(),
             persistent_workers=workers > 0,
             prefetch_factor=prefetch if workers else None,
+            generator=torch.Generator(),  # else every epoch would draw from the global one
         )
 
     def __len__(self) -> int:

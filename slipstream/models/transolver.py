@@ -6,6 +6,7 @@ from typing import get_args
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from slipstream.core.checks import check_choice, check_like, check_shape, check_whole
 from slipstream.core.shapes import Float
@@ -90,6 +91,8 @@ class Transolver(nn.Module):
         if precision is not None:
             check_choice("precision", precision, [p.value for p in Precision])
         self.how: How = {"impl": impl, "precision": precision}
+        self.recompute = False
+        """Whether the backward pass computes the activations of each layer again."""
 
         self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)
         self.placeholder = nn.Parameter(torch.empty(size.width))
@@ -115,7 +118,12 @@ class Transolver(nn.Module):
         update: Tensor | None = None
         membership: Membership | None = None
         for block in self.blocks:
-            x, update, membership = block(x, update, membership)
+            if self.recompute and torch.is_grad_enabled():
+                x, update, membership = checkpoint(  # nothing in a block is drawn at random
+                    block, x, update, membership, use_reentrant=False, preserve_rng_state=False
+                )
+            else:
+                x, update, membership = block(x, update, membership)
         return self.head(add_norm(x, update, self.head_norm, impl=self.how["impl"])[1])
 
     @property

@@ -1,122 +1,314 @@
-"""The simplest honest trainer: batches of a store, AdamW, warm-up, cosine decay, relative L1."""
+"""The training of one run, as a loop that reads like the protocol.
+
+    trainer = Trainer(config, store, RunFolder("runs/a"), World(device))
+    outcome = trainer.run()
+
+Everything that the result follows from is in the config, the store and the checkpoint: a run that
+is killed at any moment and started again ends with the same weights, bit for bit, on the same kind
+of device (and, on a CPU, with as many threads).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor
 
-from slipstream.core.checks import check_at_least, check_whole
-from slipstream.data.batches import Batch, PointDataset
-from slipstream.data.loader import Loader, Share
+from slipstream.core.records import append_record
+from slipstream.core.runtime import commit, derive_seed, device_name
+from slipstream.data.batches import Batch
+from slipstream.data.identity import data_hash, split_hash
 from slipstream.data.normalize import make_normaliser
 from slipstream.data.store import Store
-from slipstream.metrics import Groups, MeanRelativeError, relative_error
+from slipstream.evaluation.evaluate import predict_batch, sample_errors
+from slipstream.runs.checkpoint import read_checkpoint, weights_hash, write_checkpoint
+from slipstream.runs.config import RunConfig, is_due
+from slipstream.runs.folder import RunFolder
+from slipstream.runs.model_file import TrainedModel, build_model, write_model
+from slipstream.training.data import endless, once, prepared, training_loader, validation_loader
+from slipstream.training.distributed import World
+from slipstream.training.losses import loss_of
+from slipstream.training.memory import describing_memory
+from slipstream.training.optim import learning_rate, make_optimizer, update
+from slipstream.training.signals import StopRequest, stop_requests
+from slipstream.training.sinks import Listener
+from slipstream.training.state import Setting, TrainState
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """The paper's protocol, but for the number of steps and the batch."""
-
-    steps: int
-    batch: int = 4
-    learning_rate: float = 1e-3
-    warmup: float = 0.01
-    """Share of the steps over which the learning rate rises linearly."""
-    weight_decay: float = 5e-5
-    """On matrices only: not on biases, norms, temperatures and the placeholder."""
-    clip: float = 5.0
-    """Largest norm of the gradient."""
-    seed: int = 0
-    """Order of the samples."""
-
-    def __post_init__(self) -> None:
-        check_whole("steps", self.steps, 1)
-        check_whole("batch", self.batch, 1)
-        check_at_least("learning_rate", self.learning_rate, 0)
-        check_at_least("warmup", self.warmup, 0)
+class TrainingStopped(RuntimeError):
+    """A run that cannot go on, with the reason; what it had reached is saved."""
 
 
-def training_batches(store: Store, config: TrainConfig, device: torch.device) -> Iterator[Batch]:
-    """Normalised batches of the split "train", all points of a sample, without end: a new order
-    each epoch, from the seed alone."""
-    dataset = PointDataset(store, "train", seed=config.seed)
-    loader = Loader(dataset, Share(batch_size=config.batch))
-    normaliser = make_normaliser(store.schema, store.statistics)
-    while True:
-        for batch in loader:
-            yield batch.to(device).normalise(normaliser)
+@dataclass(frozen=True)
+class Outcome:
+    step: int
+    reason: Literal["finished", "interrupted"]
+    best: dict[str, Any] | None
+    """Step, error and by_group of the best validation; None without one."""
+    signal: int | None = None
+    """That interrupted it."""
 
 
-def evaluation_batches(
-    store: Store, split: str, device: torch.device, batch: int = 16
-) -> Iterator[Batch]:
-    """Every sample of a split once, normalised as in training."""
-    share = Share(batch_size=batch, shuffle=False, even=False)
-    normaliser = make_normaliser(store.schema, store.statistics)
-    for part in Loader(PointDataset(store, split), share):
-        yield part.to(device).normalise(normaliser)
+class Trainer:
+    """All that trains one model. The parts are public, to be looked at and taken out."""
 
+    def __init__(
+        self,
+        config: RunConfig,
+        store: Store,
+        folder: RunFolder,
+        world: World,
+    ) -> None:
+        self.config, self.store, self.folder, self.world = config, store, folder, world
+        self.listeners: Sequence[Listener] = ()
+        """Told every record, on the rank that leads."""
+        self.groups = store.schema.target_groups
+        self.normaliser = make_normaliser(
+            store.schema, store.statistics, coord_scale=config.data.coord_scale
+        )
+        self.setting = Setting(config, data_hash(store), split_hash(store), world.size)
+        self.validation = validation_loader(store, config, world.rank, world.size)
+        self.model = build_model(config, store.schema).to(world.device)
+        self.state = TrainState(
+            self.model,
+            make_optimizer(self.model, config.optim),
+            training_loader(store, config, world.rank, world.size),
+        )
+        self.network = world.wrap(self.model)
+        if config.compile:
+            self.network = torch.compile(self.network)  # type: ignore[assignment]
+        self._window = _Window(world.device)
 
-def fit(
-    model: nn.Module,
-    batches: Iterable[Batch],
-    groups: Groups,
-    config: TrainConfig,
-    on_step: Callable[[float], None] = lambda loss: None,
-) -> None:
-    """Train `model` in place on normalised batches, one a step; `on_step` receives every loss.
+    def run(self) -> Outcome:
+        """Train from the newest checkpoint, or from the start, to the last step or a signal.
 
-    Raises FloatingPointError when a loss is not finite: such a run says nothing.
-    """
-    optimizer = make_optimizer(model, config)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: learning_rate_factor(step, config)
-    )
-    model.train()
-    for step, batch in zip(range(config.steps), batches, strict=False):
-        prediction = model(batch.coords, batch.features)
-        loss = relative_error(prediction, batch.targets, groups, check_values=False)
-        optimizer.zero_grad()
+        Raises TrainingStopped where losses or gradients are not finite too often, or the device's
+        memory is too small.
+        """
+        last = self.config.steps
+        with stop_requests() as stop, describing_memory(self.config, self.world.device):
+            self._begin()
+            if self.state.step < last:
+                for batch in endless(self.state.loader):
+                    self.advance(batch)
+                    if self._ends(stop):
+                        break
+        step, best = self.state.step, self.state.best
+        if step == last:
+            self._record_once("stop", {"step": step, "reason": "finished"})
+            return Outcome(step, "finished", best)
+        self._record("stop", {"step": step, "reason": "interrupted"})
+        return Outcome(step, "interrupted", best, stop.signal)
+
+    def take_step(self, batch: Batch) -> None:
+        """One step of the protocol; nothing in it waits for the device."""
+        config, device = self.config, self.world.device
+        batch = prepared(batch, self.normaliser, device, config.dtype)
+        with self._autocast():
+            prediction = predict_batch(self.network, batch)
+        loss = loss_of(config.optim.loss, prediction, batch.targets, self.groups)
+        self.state.optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), config.clip)
-        optimizer.step()
-        schedule.step()
-        value = loss.item()
-        if not math.isfinite(value):
-            raise FloatingPointError(f"the loss of step {step + 1} is {value}")
-        on_step(value)
+        self.state.step += 1
+        rate = learning_rate(self.state.step, config)
+        loss = self.world.mean(loss.detach())
+        norm, skipped = update(self.model, self.state.optimizer, loss, rate, config.optim.clip)
+        self._window.add(loss, norm, skipped, batch.rows.shape[0] * batch.rows.shape[1])
+
+    def validate(self) -> dict[str, Any]:
+        """The errors on the validation split, without autocast; writes the best model so far."""
+        given = self.normaliser, self.world.device, self.config.dtype
+        batches = (prepared(batch, *given) for batch in once(self.validation))
+        mine = sample_errors(self.model, batches, self.groups)
+        errors = self.world.gather(mine)
+        error = errors.mean()
+        best = self.state.best
+        found: dict[str, Any] = {
+            "step": self.state.step,
+            "error": _finite(error),
+            "by_group": {name: _finite(value) for name, value in errors.by_group().items()},
+        }
+        is_best = math.isfinite(error) and (best is None or error < best["error"])
+        weights = weights_hash(dict(self.model.named_parameters()))
+        if is_best:
+            self.state.best = found
+            if self.world.leads:
+                write_model(self.folder.model_file, self._trained(found))
+        self._record("validation", {**found, "best": is_best, "weights": weights})
+        return found
+
+    def save(self) -> None:
+        """Write a checkpoint of this moment."""
+        self.state.skipped += self._window.take_skipped()
+        if self.world.leads:
+            step = self.state.step
+            found = self.state.to_checkpoint(self.setting, self.world.device)
+            write_checkpoint(self.folder.checkpoint_file(step), found)
+            weights = weights_hash(found.part("model"))
+            self._record("checkpoint", {"step": step, "weights": weights})
+            self.folder.prune_checkpoints(self.config.keep)
+        self.world.wait()
+
+    def _begin(self) -> None:
+        if self.world.leads:
+            self.folder.drop_partial_files()
+        steps = self.folder.checkpoint_steps()
+        resumed = bool(steps)
+        if resumed:
+            path = self.folder.checkpoint_file(steps[-1])
+            checkpoint = read_checkpoint(path)
+            self.setting.check(checkpoint.state, str(path))
+            self.state.load(checkpoint, self.world.device)
+        else:
+            torch.manual_seed(derive_seed(self.config.seed, "torch"))  # for whoever draws from it
+            self.save()
+        if self.state.step < self.config.steps:
+            self._record("start", {**self._circumstances(), "resumed": resumed})
+        self.model.train()
+        self._window.reset()
+
+    def advance(self, batch: Batch) -> None:
+        """A step, and what is due after it."""
+        config = self.config
+        self.take_step(batch)
+        step, last = self.state.step, config.steps
+        if is_due(step, config.log_every, last):
+            self._report()
+        validates = is_due(step, config.evaluate_every, last)
+        if validates:
+            self.validate()
+        every = config.checkpoint_every
+        if is_due(step, every, last) if every else validates:
+            self.save()
+            self._window.reset()
+        elif validates:
+            self._window.reset()
+
+    def _ends(self, stop: StopRequest) -> bool:
+        """Whether to stop here, having saved. The ranks must agree, which they do when they log."""
+        step, last = self.state.step, self.config.steps
+        if step == last:
+            return True
+        if self.world.size > 1:
+            wanted = is_due(step, self.config.log_every, last) and self.world.any(bool(stop))
+        else:
+            wanted = bool(stop)
+        if wanted:
+            self.save()
+        return wanted
+
+    def _report(self) -> None:
+        """Read what was gathered on the device and record it; give up on a run that broke down."""
+        step = self.state.step
+        found = self._window.read()
+        self.state.skipped += found.pop("skipped")
+        with self._autocast():
+            kernels = self.model.kernels
+        row = {
+            "step": step,
+            **found,
+            "learning_rate": learning_rate(step, self.config),
+            "skipped": self.state.skipped,
+            "peak_gb": _peak_gb(self.world.device),
+            "kernels": kernels,
+        }
+        row["points_per_second"] *= self.world.size
+        self._record("train", row)
+        if self.state.skipped > self.config.skip_limit:
+            self.save()
+            raise TrainingStopped(
+                f"the loss or its gradient was not finite in {self.state.skipped} steps up to"
+                f" step {step}, more than skip_limit = {self.config.skip_limit}; the weights"
+                " before them are in the newest checkpoint (a smaller optim.learning_rate or"
+                " precision=fp32 may help)"
+            )
+
+    def _autocast(self) -> torch.autocast:
+        bf16 = self.config.precision == "bf16"
+        return torch.autocast(self.world.device.type, torch.bfloat16, enabled=bf16)
+
+    def _trained(self, metric: dict[str, Any]) -> TrainedModel:
+        setting, schema = self.setting, self.store.schema
+        about = {"data_hash": setting.data_hash, "split_hash": setting.split_hash}
+        return TrainedModel(self.model, schema, self.normaliser, self.config, metric, about)
+
+    def _circumstances(self) -> dict[str, Any]:
+        """Where this process goes on from, on what, with what."""
+        device = self.world.device
+        return {
+            "step": self.state.step,
+            "device": device_name(device),
+            "threads": torch.get_num_threads(),
+            "processes": self.world.size,
+            "precision": self.config.precision,
+            "parameters": self.model.parameter_count(),
+            "commit": commit(),
+            "data_hash": self.setting.data_hash,
+            "split_hash": self.setting.split_hash,
+        }
+
+    def _record_once(self, kind: str, row: dict[str, Any]) -> None:
+        """Unless it is there: a run may be killed between its last checkpoint and its end."""
+        if not any(row.items() <= found.items() for found in self.folder.history(kind)):
+            self._record(kind, row)
+
+    def _record(self, kind: str, row: dict[str, Any]) -> None:
+        if not self.world.leads:
+            return
+        append_record(self.folder.records_file, kind, row)
+        for listen in self.listeners:
+            listen(kind, row)
 
 
-@torch.no_grad()
-def validate(model: nn.Module, batches: Iterable[Batch], groups: Groups) -> MeanRelativeError:
-    """The relative L1 error over all samples of the batches."""
-    error = MeanRelativeError(groups)
-    model.eval()
-    for batch in batches:
-        error.update(model(batch.coords, batch.features), batch.targets)
-    return error
+class _Window:
+    """Losses and norms since the last report, on the device, so that no step waits for it."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.reset()
+
+    def reset(self) -> None:
+        self._sums = torch.zeros(4, device=self.device)
+        self._points = 0
+        self._since = time.perf_counter()
+
+    def add(self, loss: Tensor, norm: Tensor, skipped: Tensor, points: int) -> None:
+        taken = 1 - skipped
+        finite = torch.stack((loss.float(), norm.float())).nan_to_num(0, 0, 0) * taken
+        self._sums += torch.cat((finite, torch.stack((taken, skipped))))
+        self._points += points
+
+    def take_skipped(self) -> int:
+        """The skipped steps, which are then no longer counted here."""
+        count = int(self._sums[3].item())
+        self._sums[3] = 0
+        return count
+
+    def read(self) -> dict[str, Any]:
+        """Means over the steps that were taken; None where there were none."""
+        loss, norm, taken, skipped = self._sums.tolist()
+        seconds = time.perf_counter() - self._since
+        found = {
+            "loss": loss / taken if taken else None,
+            "gradient_norm": norm / taken if taken else None,
+            "points_per_second": self._points / seconds,
+            "skipped": int(skipped),
+        }
+        self.reset()
+        return found
 
 
-def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
-    matrices = [p for p in model.parameters() if p.ndim >= 2]
-    others = [p for p in model.parameters() if p.ndim < 2]
-    return torch.optim.AdamW(
-        [
-            {"params": matrices, "weight_decay": config.weight_decay},
-            {"params": others, "weight_decay": 0.0},
-        ],
-        lr=config.learning_rate,
-    )
+def _finite(value: float) -> float | None:
+    """JSON has no NaN."""
+    return value if math.isfinite(value) else None
 
 
-def learning_rate_factor(step: int, config: TrainConfig) -> float:
-    """Linear warm-up, then a cosine to zero at the last step."""
-    warmup = max(1, round(config.warmup * config.steps))
-    if step < warmup:
-        return (step + 1) / warmup
-    progress = (step - warmup) / max(1, config.steps - warmup)
-    return 0.5 * (1 + math.cos(math.pi * progress))
+def _peak_gb(device: torch.device) -> float | None:
+    if device.type != "cuda":
+        return None
+    return torch.cuda.max_memory_allocated(device) / 1e9

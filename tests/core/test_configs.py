@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import pytest
 
-from slipstream.core.configs import overlay
+from slipstream.core.configs import differences, from_json, overlay
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,47 @@ def test_what_does_not_fit_is_one_sentence(changes: dict[str, Any], sentence: st
 def test_fixed_fields_are_not_to_be_set() -> None:
     with pytest.raises(ValueError, match="a field of Outer must be one of inner, .*, got 'on'"):
         overlay(Outer(), {"on": True}, fixed=("on",))
+
+
+@dataclass(frozen=True)
+class Whole:
+    inner: Inner
+    maybe: Inner | None
+    names: tuple[str, ...]
+    ratio: float
+
+
+WHOLE = Whole(Inner(), None, ("a", "b"), 1.0)
+
+
+def test_configs_come_back_from_json() -> None:
+    for config in (WHOLE, replace(WHOLE, maybe=Inner(layers=2))):
+        assert from_json(Whole, json.loads(json.dumps(asdict(config)))) == config
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"nam": 1}, "a field of Whole must be one of inner, maybe, names, ratio, got 'nam'"),
+        ({"inner": {"layers": 1}}, "inner must have the field ratio, got none"),
+        ({"inner": {"layers": "x", "ratio": 1}}, "inner.layers must be a whole number, got 'x'"),
+        ({"inner": 3}, "inner must be a mapping"),
+        ({"maybe": {"layer": 1}}, "maybe must be"),
+    ],
+)
+def test_json_that_does_not_fit(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        from_json(Whole, {**asdict(WHOLE), **change})
+    with pytest.raises(ValueError, match=r"Whole must be a mapping, got \[\]"):
+        from_json(Whole, [])
+
+
+def test_differences_name_fields_at_every_depth() -> None:
+    other = Whole(Inner(layers=9), Inner(), ("a",), 1.0)
+    assert differences(WHOLE, other) == [
+        "inner.layers: 8, 9", "names: ['a', 'b'], ['a']",
+        "maybe.layers: None, 8", "maybe.ratio: None, 0.5",
+    ]  # fmt: skip
+    assert differences(WHOLE, other, ignored=("inner", "maybe", "names")) == []
+    assert differences(WHOLE, WHOLE) == []
+    assert differences(WHOLE, replace(WHOLE, ratio=2.0), ignored=("rat",)) == ["ratio: 1.0, 2.0"]

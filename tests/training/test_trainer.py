@@ -1,146 +1,304 @@
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+import json
+import math
+import os
+import resource
+import signal
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from slipstream import Size, Transolver
-from slipstream.builtin import builtin_source
-from slipstream.data.batches import Batch
-from slipstream.data.fields import Field, Schema
-from slipstream.data.ingest import ingest
-from slipstream.data.store import Store, open_store
-from slipstream.training.trainer import (
-    TrainConfig,
-    evaluation_batches,
-    fit,
-    learning_rate_factor,
-    make_optimizer,
-    training_batches,
-    validate,
-)
-
-CPU = torch.device("cpu")
-SCHEMA = Schema((Field("x", components=2),), (Field("f"),), (Field("y"),))
-GROUPS = SCHEMA.target_groups
-SIZE = Size(layers=1, width=8, heads=2, slices=3)
+from slipstream.data.normalize import make_normaliser
+from slipstream.data.store import Store
+from slipstream.metrics import relative_error
+from slipstream.runs.checkpoint import read_checkpoint, weights_hash
+from slipstream.runs.model_file import load_model
+from slipstream.training import trainer as module
+from slipstream.training.memory import OutOfMemory
+from slipstream.training.trainer import Outcome, Trainer, TrainingStopped
+from tests.training.small import CPU, same, small, trainer, weights
 
 
-def batches() -> list[Batch]:
-    """Two of three samples each; y = f + x[0]."""
-    rows = torch.rand(6, 10, 4, generator=torch.Generator().manual_seed(0))
-    rows[..., 3] = rows[..., 2] + rows[..., 0]
-    return [Batch(part, SCHEMA, ("a", "b", "c"), normalised=True) for part in rows.split(3)]
+def rows(made: Trainer, kind: str) -> list[dict[str, Any]]:
+    return made.folder.history(kind)
 
 
-def endless() -> Iterator[Batch]:
-    return itertools.cycle(batches())
+def test_a_run_learns_and_leaves_what_it_should(tmp_path: Path) -> None:
+    made = trainer(tmp_path, steps=60, evaluate_every=20, optim__learning_rate=0.01, keep=2)
+    start = weights(made)
+    outcome = made.run()
+    assert outcome == Outcome(60, "finished", outcome.best) and outcome.best is not None
+    errors = [row["error"] for row in rows(made, "validation")]
+    losses = [row["loss"] for row in rows(made, "train")]
+    assert len(errors) == 3 and sum(losses[-3:]) < 0.95 * sum(losses[:3])
+    assert outcome.best["error"] == min(errors)
+    assert [row["step"] for row in rows(made, "train")] == list(range(2, 61, 2))
+    assert made.folder.checkpoint_steps() == [0, 40, 60]
+    assert same(read_checkpoint(made.folder.checkpoint_file(0)).part("model"), start)
+    assert not any(torch.equal(start[name], w) for name, w in weights(made).items())
+    (stop,) = rows(made, "stop")
+    assert (stop["step"], stop["reason"]) == (60, "finished")
+    for row in rows(made, "checkpoint")[-2:]:
+        saved = read_checkpoint(made.folder.checkpoint_file(row["step"])).part("model")
+        assert row["weights"] == weights_hash(saved)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    source = builtin_source("poisson", samples=8, points=20)
-    ingest(source, tmp_path / "s", fractions={"train": 0.75, "val": 0.25})
-    return open_store(tmp_path / "s")
+def test_records_say_what_ran(tmp_path: Path) -> None:
+    made = trainer(tmp_path, precision="bf16")
+    made.run()
+    (start,) = rows(made, "start")
+    assert (start["precision"], start["processes"], start["resumed"]) == ("bf16", 1, False)
+    assert start["data_hash"] == made.setting.data_hash and len(start["split_hash"]) == 64
+    for row in rows(made, "train"):
+        assert row["kernels"].startswith("reference: no CUDA") and row["points_per_second"] > 0
+        assert math.isfinite(row["loss"]) and row["gradient_norm"] > 0 and row["skipped"] == 0
 
 
-def model() -> Transolver:
-    return Transolver(2, 1, 1, size=SIZE)
+def test_the_loss_of_a_step_is_that_of_its_batch(tmp_path: Path) -> None:
+    """Recomputed from the store by hand: normalised values, relative L1 by group."""
+    made = trainer(tmp_path, log_every=1, steps=1)
+    batch = next(iter(made.state.loader))
+    made.state.loader.load_state_dict({**made.state.loader.state_dict(), "position": 0})
+    values = np.stack([made.store.array(sample) for sample in batch.samples])
+    normal = make_normaliser(made.store.schema, made.store.statistics).rows
+    x = normal.forward(torch.from_numpy(values))
+    found = made.model(x[..., :3], x[..., 3:4]).detach()
+    expected = float(relative_error(found, x[..., 4:], made.groups))
+    made.run()
+    assert rows(made, "train")[0]["loss"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_training_learns_and_repeats_bit_for_bit() -> None:
-    finals, losses = [], []
-    for _ in range(2):
-        m, seen = model(), []
-        before = validate(m, batches(), GROUPS).mean()
-        fit(m, endless(), GROUPS, TrainConfig(steps=60, learning_rate=0.01), seen.append)
-        assert len(seen) == 60
-        assert validate(m, batches(), GROUPS).mean() < 0.5 * before
-        finals.append(m.state_dict())
-        losses.append(seen)
-    assert losses[0] == losses[1]
-    assert all(torch.equal(a, b) for a, b in zip(*(f.values() for f in finals), strict=True))
+def test_validation_is_in_fp32_on_the_same_points_each_time(tmp_path: Path) -> None:
+    made = trainer(tmp_path, data__points=16, precision="bf16")
+    first, second = made.validate(), made.validate()
+    assert first == second
+    fp32 = trainer(tmp_path / "other", data__points=16)
+    assert fp32.validate()["error"] == first["error"]
+    other = trainer(tmp_path / "third", data__points=16, data__evaluation_seed=1)
+    assert other.validate()["error"] != first["error"]
 
 
-def test_two_steps_are_the_protocol_written_out() -> None:
-    config = TrainConfig(steps=2, clip=0.1)
-    ours, by_hand = model(), model()
-    fit(ours, batches(), GROUPS, config)
-    optimizer = make_optimizer(by_hand, config)
-    for step, batch in enumerate(batches()):
-        for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate * learning_rate_factor(step, config)
-        error = (by_hand(batch.coords, batch.features) - batch.targets).abs().sum((1, 2))
-        loss = (error / batch.targets.abs().sum((1, 2))).mean()
-        gradients = torch.autograd.grad(loss, list(by_hand.parameters()))
-        norm = torch.stack([g.square().sum() for g in gradients]).sum().sqrt()
-        assert norm > config.clip, "the clipping must be seen at work"
-        for parameter, gradient in zip(by_hand.parameters(), gradients, strict=True):
-            parameter.grad = gradient * config.clip / norm
-        optimizer.step()
-    for a, b in zip(ours.parameters(), by_hand.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)
+def test_the_best_model_is_kept_not_the_last(tmp_path: Path) -> None:
+    made = trainer(tmp_path)
+    first = made.validate()
+    best = weights(made)
+    with torch.no_grad():
+        made.model.head.bias += 100.0
+    made.state.step = 5
+    assert made.validate()["error"] > first["error"]
+    assert [row["best"] for row in rows(made, "validation")] == [True, False]
+    trained = load_model(made.folder.path)
+    assert same(dict(trained.model.named_parameters()), best) and trained.metric["step"] == 0
 
 
-def test_learning_rate_rises_then_falls_to_zero() -> None:
-    config = TrainConfig(steps=100, warmup=0.1)
-    factors = [learning_rate_factor(step, config) for step in range(101)]
-    assert factors[:10] == pytest.approx([0.1 * (i + 1) for i in range(10)])
-    assert factors[10] == 1 and factors[100] == pytest.approx(0)
-    assert all(a >= b for a, b in itertools.pairwise(factors[9:]))
+def test_a_validation_that_is_not_finite_is_never_the_best(tmp_path: Path) -> None:
+    made = trainer(tmp_path)
+    with torch.no_grad():
+        made.model.head.weight[0] = math.inf
+    assert made.validate()["error"] is None and made.state.best is None
+    assert not made.folder.model_file.exists()
 
 
-def test_every_sample_once_an_epoch_in_a_new_order(store: Store) -> None:
-    config = TrainConfig(steps=1, batch=2)
-    drawn = list(itertools.islice(training_batches(store, config, CPU), 6))
-    epochs = [[name for b in drawn[k : k + 3] for name in b.samples] for k in (0, 3)]
-    assert all(sorted(epoch) == list(store.ids("train")) for epoch in epochs)
-    assert epochs[0] != epochs[1]
-    again = next(training_batches(store, config, CPU))
-    assert torch.equal(again.rows, drawn[0].rows)
-    other = next(training_batches(store, TrainConfig(steps=1, batch=2, seed=1), CPU))
-    assert other.samples != drawn[0].samples
+def poison(made: Trainer, steps: set[int]) -> None:
+    """Make the input of some steps NaN."""
+    take = made.take_step
+
+    def poisoned(batch: Any) -> None:
+        if made.state.step + 1 in steps:
+            batch = replace(batch, rows=batch.rows * math.nan)
+        take(batch)
+
+    made.take_step = poisoned  # type: ignore[method-assign]
 
 
-def test_batches_are_normalised_by_the_training_split(store: Store) -> None:
-    config = TrainConfig(steps=1, batch=6)
-    training = next(training_batches(store, config, CPU))
-    (validation,) = evaluation_batches(store, "val", CPU)
-    for part in (training.features, training.targets):
-        assert part.mean((0, 1)).abs().max() < 1e-5
-        torch.testing.assert_close(part.std((0, 1), correction=0), torch.ones(part.shape[-1]))
-    assert float(training.coords.abs().amax()) == pytest.approx(1)
-    assert validation.targets.mean((0, 1)).abs().max() > 1e-3
-    assert validation.samples == store.ids("val") and validation.rows.shape == (2, 20, 8)
-    assert [len(b.samples) for b in evaluation_batches(store, "train", CPU, batch=4)] == [4, 2]
+def test_steps_that_are_not_finite_are_skipped_and_counted(tmp_path: Path) -> None:
+    made = trainer(tmp_path, log_every=1, checkpoint_every=1, keep=20)
+    poison(made, {3, 4})
+    made.run()
+    assert [row["skipped"] for row in rows(made, "train")] == [0, 0, 1] + [2] * 9
+    assert rows(made, "train")[2]["loss"] is None
+    saved = [read_checkpoint(made.folder.checkpoint_file(step)) for step in (2, 4, 5)]
+    assert same(saved[0].part("model"), saved[1].part("model"))
+    assert same(saved[0].part("optimizer"), saved[1].part("optimizer"))
+    assert not same(saved[1].part("model"), saved[2].part("model"))
+    assert all(w.isfinite().all() for w in weights(made).values())
 
 
-def test_only_matrices_decay() -> None:
-    m = model()
-    decayed, free = make_optimizer(m, TrainConfig(steps=1)).param_groups
-    assert decayed["weight_decay"] == 5e-5 and free["weight_decay"] == 0
-    names = {id(p): name for name, p in m.named_parameters()}
-    free_names = {names[id(p)].rpartition(".")[2] for p in free["params"]}
-    assert free_names == {"bias", "weight", "temperature", "placeholder"}
-    assert all(
-        "norm" in names[id(p)] or not names[id(p)].endswith("weight") for p in free["params"]
-    )
-    assert all(p.ndim == 2 for p in decayed["params"])
+def test_an_infinite_loss_is_skipped_though_its_gradient_is_finite(tmp_path: Path) -> None:
+    made = trainer(tmp_path, optim__loss="l1")
+    with torch.no_grad():
+        made.model.head.bias[0] = math.inf
+    before = weights(made)
+    made.take_step(next(iter(made.state.loader)))
+    assert same(before, weights(made))
 
 
-def test_a_loss_that_is_not_finite_stops_the_run() -> None:
-    bad = batches()
-    bad[0].rows[0, :, 2] = float("nan")
-    with pytest.raises(FloatingPointError, match="the loss of step 1 is nan"):
-        fit(model(), bad, GROUPS, TrainConfig(steps=2))
+def test_too_many_of_them_stop_the_run_with_a_checkpoint(tmp_path: Path) -> None:
+    made = trainer(tmp_path, skip_limit=3)
+    poison(made, set(range(3, 13)))
+    with pytest.raises(
+        TrainingStopped, match=r"not finite in 4 steps up to step 6, more than skip_limit = 3"
+    ):
+        made.run()
+    steps = made.folder.checkpoint_steps()
+    assert steps[-1] == 6 and read_checkpoint(made.folder.checkpoint_file(6)).state["skipped"] == 4
+
+
+def test_skipped_steps_between_log_and_checkpoint_are_not_forgotten(tmp_path: Path) -> None:
+    made = trainer(tmp_path, log_every=4, checkpoint_every=3, keep=20)
+    poison(made, {2, 4})
+    made.run()
+    counts = {s: read_checkpoint(made.folder.checkpoint_file(s)).state["skipped"] for s in (3, 6)}
+    assert counts == {3: 1, 6: 2}
+    assert rows(made, "train")[-1]["skipped"] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_ends_the_run_which_can_go_on(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    made = trainer(tmp_path)
+    take = made.take_step
+
+    def interrupted(batch: Any) -> None:
+        take(batch)
+        if made.state.step == 5:
+            os.kill(os.getpid(), number)
+
+    made.take_step = interrupted  # type: ignore[method-assign]
+    before = signal.getsignal(number)
+    outcome = made.run()
+    assert (outcome.step, outcome.reason, outcome.signal) == (5, "interrupted", number)
+    assert signal.getsignal(number) is before and made.folder.checkpoint_steps()[-1] == 5
+    again = trainer(tmp_path)
+    assert again.run().reason == "finished"
+    whole = trainer(tmp_path / "whole")
+    whole.run()
+    assert same(weights(again), weights(whole))
+    steps = [row["step"] for row in rows(again, "train")]
+    assert steps == sorted(set(steps))
+
+
+def test_a_finished_run_is_only_told_of(tmp_path: Path) -> None:
+    first = trainer(tmp_path)
+    outcome = first.run()
+    records = first.folder.records_file.read_bytes()
+    assert trainer(tmp_path).run() == outcome
+    assert first.folder.records_file.read_bytes() == records
+
+
+def test_the_end_is_recorded_though_the_run_was_killed_right_before(tmp_path: Path) -> None:
+    first = trainer(tmp_path)
+    first.run()
+    lines = first.folder.records_file.read_text().splitlines(keepends=True)
+    assert json.loads(lines[-1])["kind"] == "stop"
+    first.folder.records_file.write_text("".join(lines[:-1]))
+    trainer(tmp_path).run()
+    assert [row["reason"] for row in rows(first, "stop")] == ["finished"]
+
+
+def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path) -> None:
+    """A real limit on the size of files, as a quota is."""
+    made = trainer(tmp_path, checkpoint_every=2)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    take = made.take_step
+
+    def limited(batch: Any) -> None:
+        take(batch)
+        if made.state.step == 3:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+
+    made.take_step = limited  # type: ignore[method-assign]
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            made.run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert made.folder.checkpoint_steps() == [0, 2]
+    assert not list(made.folder.path.rglob("*.partial"))
+    read_checkpoint(made.folder.checkpoint_file(2))
+    assert trainer(tmp_path, checkpoint_every=2).run().reason == "finished"
+
+
+def test_out_of_memory_names_numbers_and_fields(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = trainer(tmp_path, batch=3)
+
+    def too_much(*given: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(module, "loss_of", too_much)
+    with pytest.raises(OutOfMemory) as caught:
+        made.run()
+    for part in ("batch (now 3)", "data.points (now all)", "precision=bf16", "recompute=true"):
+        assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("steps", 0), ("batch", 0), ("learning_rate", -1.0), ("warmup", -0.1)]
+    ("changes", "sentence"),
+    [
+        ({"model__variant": "mlp-only"}, "model.variant: baseline, mlp-only"),
+        ({"optim__learning_rate": 0.5}, "optim.learning_rate: 0.001, 0.5"),
+        ({"seed": 3}, "seed: 0, 3"),
+        ({"steps": 20}, "steps: 12, 20"),
+    ],
 )
-def test_bad_configs(field: str, value: float) -> None:
-    with pytest.raises(ValueError, match=f"{field} must be"):
-        TrainConfig(**{"steps": 1, field: value})  # type: ignore[arg-type]
+def test_a_checkpoint_of_another_config_is_refused(
+    tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
+    trainer(tmp_path, steps=12).run()
+    found = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=sentence):
+        trainer(tmp_path, **{"steps": 12, **changes}).run()
+    assert sorted(tmp_path.rglob("*")) == found
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
+    made = trainer(tmp_path)
+    made.run()
+    other = trainer(tmp_path / "other", data__builtin__seed=1)
+    manifest = made.store.manifest
+    first, *rest = manifest.splits["val"]
+    splits = {"train": (*manifest.splits["train"], first), "val": tuple(rest)}
+    moved = Store(made.store.path, replace(manifest, splits=splits))
+    for store, what in ((other.store, "samples"), (moved, "splits")):
+        with pytest.raises(ValueError, match=f"must have the {what} that"):
+            Trainer(made.config, store, made.folder, CPU).run()
+
+
+def test_what_does_not_change_the_result_may_change(tmp_path: Path) -> None:
+    made = trainer(tmp_path, checkpoint_every=5)
+    poison(made, set())
+    made.run()
+    assert trainer(tmp_path, checkpoint_every=2, log_every=3, keep=5).run().reason == "finished"
+
+
+@pytest.mark.parametrize("variant", ["baseline", "untied-ln", "frozen-slice", "slice-once"])
+def test_recomputing_activations_changes_no_bit(tmp_path: Path, variant: str) -> None:
+    found = []
+    for recompute in (False, True):
+        made = trainer(
+            tmp_path / str(recompute), model__variant=variant, recompute=recompute, steps=3
+        )
+        made.run()
+        found.append(weights(made))
+    assert same(*found)
+
+
+def test_loaders_workers_change_no_bit(tmp_path: Path) -> None:
+    found = []
+    for workers in (0, 2):
+        made = trainer(tmp_path / str(workers), data__workers=workers, data__points=16, steps=7)
+        made.run()
+        found.append(weights(made))
+    assert same(*found)
+
+
+def test_small_configs_are_what_they_seem() -> None:
+    assert small(optim__clip=1.0).optim.clip == 1.0

@@ -1,0 +1,91 @@
+"""Runs of one experiment side by side: best validation error of each variant at equal steps."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from slipstream.runs.folder import RunFolder
+
+BASELINE = "baseline"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The validations of one run."""
+
+    experiment: str
+    variant: str
+    seed: int
+    errors: dict[int, float]
+    """By step; one that was not finite is left out."""
+    reached: int
+    """The last step that was validated."""
+
+    def best_until(self, step: int) -> float:
+        return min((e for s, e in self.errors.items() if s <= step), default=math.nan)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A variant in the table of an experiment."""
+
+    experiment: str
+    variant: str
+    step: int
+    """Up to which all variants are compared: the last that every one reached."""
+    seeds: tuple[int, ...]
+    errors: tuple[float, ...]
+    """Best validation error of each seed."""
+    mean: float
+    std: float | None
+    """Over the seeds; None for a single one."""
+    ratio: float | None
+    """To the mean of the baseline; None without one."""
+
+
+def read_curve(folder: RunFolder) -> Curve:
+    """The validations of a run so far; ValueError where its files cannot be read."""
+    config = folder.read_config()
+    rows = folder.history("validation")
+    errors = {row["step"]: row["error"] for row in rows if row["error"] is not None}
+    reached = max((row["step"] for row in rows), default=0)
+    return Curve(config.experiment, config.model.variant, config.seed, errors, reached)
+
+
+def compare(curves: Sequence[Curve]) -> list[Row]:
+    """A row for each experiment and variant, in the order they come.
+
+    Curves without a validation are left out. Where budgets differ, every error is the best up to
+    the last step that all variants of the experiment reached.
+    """
+    rows = []
+    for experiment in dict.fromkeys(curve.experiment for curve in curves):
+        found = [c for c in curves if c.experiment == experiment and c.errors]
+        if found:
+            rows += _of_experiment(found)
+    return rows
+
+
+def _of_experiment(curves: Sequence[Curve]) -> list[Row]:
+    step = min(curve.reached for curve in curves)
+    errors: dict[str, dict[int, float]] = {}
+    for curve in curves:
+        errors.setdefault(curve.variant, {})[curve.seed] = curve.best_until(step)
+    means = {variant: statistics.fmean(by_seed.values()) for variant, by_seed in errors.items()}
+    base = means.get(BASELINE)
+    return [
+        Row(
+            curves[0].experiment,
+            variant,
+            step,
+            tuple(by_seed),
+            tuple(by_seed.values()),
+            means[variant],
+            statistics.stdev(by_seed.values()) if len(by_seed) > 1 else None,
+            means[variant] / base if base else None,
+        )
+        for variant, by_seed in errors.items()
+    ]

@@ -1,0 +1,183 @@
+"""One function for each run: the nine of the paper, the built-in ones, and one's own data.
+
+Each returns a complete config; `--config` and `--set` change single fields. The paper states
+optimiser, schedule, steps and subsampling; it leaves open the batch of each benchmark (1 to 5 a
+device, on 4 devices), the precision and the interval of validation, which are choices here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from slipstream.core.checks import check_choice
+from slipstream.data.benchmarks import BENCHMARKS
+from slipstream.models.variants import Size
+from slipstream.runs.config import BuiltinData, DataConfig, ModelConfig, OptimConfig, RunConfig
+
+VALIDATIONS = 100
+"""Of a published run, evenly over its steps."""
+PAPER_SEED = 42
+
+
+def taylor_green() -> RunConfig:
+    """Taylor-Green vortices: a state and a lead time -> the later state."""
+    return _published("taylor-green", batch=5)
+
+
+def shift_wing_surface() -> RunConfig:
+    """SHIFT-Wing, surface: pressure and shear stress on transonic wings, varying inflow."""
+    return _published("shift-wing-surface")
+
+
+def shift_wing_volume() -> RunConfig:
+    """SHIFT-Wing, volume: pressure and velocity; 140k steps of a cosine of 250k."""
+    return _published("shift-wing-volume")
+
+
+def drivaernet_surface() -> RunConfig:
+    """DrivAerNet++, surface: pressure and shear stress on cars."""
+    return _published("drivaernet-surface")
+
+
+def drivaernet_volume() -> RunConfig:
+    """DrivAerNet++, volume: pressure and velocity around cars."""
+    return _published("drivaernet-volume")
+
+
+def shift_suv_surface() -> RunConfig:
+    """SHIFT-SUV, surface: the geometry is the only input."""
+    return _published("shift-suv-surface")
+
+
+def shift_suv_volume() -> RunConfig:
+    """SHIFT-SUV, volume: the geometry is the only input."""
+    return _published("shift-suv-volume")
+
+
+def drivaerml_surface() -> RunConfig:
+    """DrivAerML, surface: 7.8M points a car."""
+    return _published("drivaerml-surface")
+
+
+def drivaerml_volume() -> RunConfig:
+    """DrivAerML, volume: 133M points a car."""
+    return _published("drivaerml-volume")
+
+
+def poisson() -> RunConfig:
+    """Potential and field of a few charges, exact; a small model, minutes on two CPU cores."""
+    charges = {"number": [1, 3], "width": [0.1, 0.14], "box": [0.35, 0.65]}
+    return RunConfig(
+        experiment="poisson",
+        data=DataConfig(
+            problem="poisson",
+            builtin=BuiltinData(
+                samples={"train": 512, "val": 64, "test": 64}, points=256, settings=charges
+            ),
+        ),
+        model=ModelConfig(size=SMALL),
+        optim=OptimConfig(warmup=0.05),
+        steps=2000,
+        batch=4,
+        evaluate_every=200,
+    )
+
+
+def potential_flow_surface() -> RunConfig:
+    """Flow past smooth bodies without friction: pressure and velocity on the surface."""
+    return _potential_flow("potential-flow-surface")
+
+
+def potential_flow_volume() -> RunConfig:
+    """The same around the body."""
+    return _potential_flow("potential-flow-volume")
+
+
+def builtin_taylor_green() -> RunConfig:
+    """Decaying vortices, computed here: velocity and lead time -> later velocity."""
+    return RunConfig(
+        experiment="builtin-taylor-green",
+        data=DataConfig(
+            problem="taylor-green",
+            builtin=BuiltinData(samples={"train": 16, "val": 2, "test": 2}, points=16**3),
+        ),
+        model=ModelConfig(size=SMALL),
+        steps=2000,
+        batch=2,
+        evaluate_every=200,
+    )
+
+
+def own() -> RunConfig:
+    """Any store, with the paper's model and protocol: set steps, batch and data.points."""
+    return RunConfig(
+        experiment="own",
+        data=DataConfig(problem=None, workers=2),
+        steps=50_000,
+        precision="bf16",
+        evaluate_every=500,
+    )
+
+
+SMALL = Size(layers=4, width=64, heads=4, slices=16)
+"""For two CPU cores."""
+
+
+def _published(name: str, batch: int = 1) -> RunConfig:
+    benchmark = BENCHMARKS[name]
+    return RunConfig(
+        experiment=name,
+        data=DataConfig(
+            problem=name,
+            points=None if benchmark.ratio == 1.0 else benchmark.ratio,
+            workers=4,
+        ),
+        steps=benchmark.steps,
+        schedule=benchmark.schedule,
+        batch=batch,
+        precision="bf16",
+        evaluate_every=benchmark.steps // VALIDATIONS,
+        seed=PAPER_SEED,
+    )
+
+
+def _potential_flow(problem: str) -> RunConfig:
+    return RunConfig(
+        experiment=problem,
+        data=DataConfig(
+            problem=problem,
+            builtin=BuiltinData(samples={"train": 48, "val": 8, "test": 8}, points=4096),
+            points=512,
+        ),
+        model=ModelConfig(size=SMALL),
+        steps=2000,
+        batch=4,
+        evaluate_every=200,
+    )
+
+
+_ALL: tuple[Callable[[], RunConfig], ...] = (
+    taylor_green,
+    shift_wing_surface,
+    shift_wing_volume,
+    drivaernet_surface,
+    drivaernet_volume,
+    shift_suv_surface,
+    shift_suv_volume,
+    drivaerml_surface,
+    drivaerml_volume,
+    poisson,
+    potential_flow_surface,
+    potential_flow_volume,
+    builtin_taylor_green,
+    own,
+)
+EXPERIMENTS: dict[str, Callable[[], RunConfig]] = {
+    function.__name__.replace("_", "-"): function for function in _ALL
+}
+
+
+def experiment(name: str) -> RunConfig:
+    """The config of an experiment by its name."""
+    check_choice("experiment", name, EXPERIMENTS)
+    return EXPERIMENTS[name]()

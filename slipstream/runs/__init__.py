@@ -1,0 +1,1 @@
+"""Runs on disk: their configs, records, checkpoints and model files."""

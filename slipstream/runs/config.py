@@ -1,0 +1,163 @@
+"""The complete config of a run: everything its result follows from, frozen, as JSON on disk."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from slipstream.core.checks import check_at_least, check_choice, check_whole
+from slipstream.core.configs import differences
+from slipstream.data.normalize import CoordScale
+from slipstream.data.sampling import Sampling
+from slipstream.kernels.plan import Impl, Precision
+from slipstream.models.variants import PAPER, Size, variant_named
+
+Loss = Literal["relative-l1", "relative-l2", "l1", "mse"]
+Dots = Literal["ieee", "tf32", "tf32x3", "bf16v", "bf16"]
+
+FREE = ("data.store", "data.workers", "log_every", "checkpoint_every", "keep")
+"""Fields that a resumed run may change: its result does not follow from them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltinData:
+    """How the data of a built-in problem are made where no store is given."""
+
+    samples: dict[str, int]
+    """By split."""
+    points: int
+    seed: int = 0
+    """Of the data; the runs of a study share it, whatever their own seeds."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Of the problem, as `slipstream data make --set`."""
+
+    def __post_init__(self) -> None:
+        for split, count in self.samples.items():
+            check_whole(f"samples.{split}", count, 1)
+        check_whole("points", self.points, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    problem: str | None
+    """The benchmark or built-in problem whose fields the store must have; null for any."""
+    store: str | None = None
+    """Folder of the point store; null for built-in data, which are made beside the run."""
+    builtin: BuiltinData | None = None
+    points: int | float | None = None
+    """Points of a draw: a number, a share of the sample's points (0.03), or null for all."""
+    sampling: Sampling = "window"
+    coord_scale: CoordScale = "common"
+    evaluation_seed: int = 0
+    """Of the points drawn in validation: the same in every validation of every run."""
+    workers: int = 0
+    """Processes that read ahead."""
+
+    def __post_init__(self) -> None:
+        check_whole("data.workers", self.workers, 0)
+        if self.store is None and self.builtin is not None and self.problem is None:
+            raise ValueError("data.problem must name the built-in problem to make, got null")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    variant: str = "baseline"
+    size: Size = PAPER
+    impl: Impl = "auto"
+    dots: Dots | None = None
+    """Precision of the products inside slice and deslice; null for what fits `precision`."""
+
+    def __post_init__(self) -> None:
+        variant_named(self.variant)
+        if self.dots is not None:
+            check_choice("model.dots", self.dots, [p.value for p in Precision])
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimConfig:
+    """AdamW with linear warm-up and cosine decay to zero. The defaults are the paper's."""
+
+    learning_rate: float = 1e-3
+    warmup: float = 0.01
+    """Share of the schedule over which the learning rate rises linearly."""
+    weight_decay: float = 5e-5
+    """On matrices only: not on biases, norms, temperatures and the placeholder."""
+    clip: float = 5.0
+    """Largest norm of the gradient."""
+    loss: Loss = "relative-l1"
+    """On normalised targets; the relative ones by sample and group, as the metric."""
+
+    def __post_init__(self) -> None:
+        check_at_least("optim.learning_rate", self.learning_rate, 0)
+        check_at_least("optim.warmup", self.warmup, 0)
+        check_at_least("optim.weight_decay", self.weight_decay, 0)
+        if not self.clip > 0:
+            raise ValueError(f"optim.clip must be positive, got {self.clip}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    experiment: str
+    data: DataConfig
+    model: ModelConfig = ModelConfig()
+    optim: OptimConfig = OptimConfig()
+    steps: int
+    schedule: int | None = None
+    """Steps of the cosine, where the training ends before it does."""
+    batch: int = 1
+    """Samples of a step in each process."""
+    precision: Literal["fp32", "bf16", "fp64"] = "fp32"
+    """bf16 is autocast, with validation in fp32. fp64 is for checks: slow, and without kernels."""
+    compile: bool = False
+    """By torch.compile."""
+    recompute: bool = False
+    """Compute the activations of each layer again in the backward pass instead of keeping them."""
+    evaluate_every: int
+    """Steps between validations; the last step has one too."""
+    checkpoint_every: int | None = None
+    """Steps between checkpoints; null for those of the validations."""
+    keep: int = 2
+    """Newest checkpoints kept, besides the first."""
+    log_every: int = 10
+    skip_limit: int = 10
+    """Steps skipped for a loss or gradient that is not finite, before the run is given up."""
+    seed: int = 0
+    """Of initial values, order of samples and points drawn."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "evaluate_every", "keep", "log_every"):
+            check_whole(name, getattr(self, name), 1)
+        check_whole("skip_limit", self.skip_limit, 0)
+        if self.checkpoint_every is not None:
+            check_whole("checkpoint_every", self.checkpoint_every, 1)
+        if self.schedule is not None and self.schedule < self.steps:
+            raise ValueError(
+                f"schedule must be at least the {self.steps} steps, got {self.schedule}"
+            )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of parameters and batches."""
+        return torch.float64 if self.precision == "fp64" else torch.float32
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_same(
+    saved: RunConfig, now: RunConfig, where: str, *, free: tuple[str, ...] = FREE
+) -> None:
+    """Raise naming the fields in which a run is not what it was begun as."""
+    found = differences(saved, now, ignored=free)
+    if found:
+        raise ValueError(
+            f"the config must be the one {where} was begun with, got other values (saved, given) of"
+            f" {'; '.join(found)}"
+        )
+
+
+def is_due(step: int, every: int, last: int) -> bool:
+    """Whether something that happens every so many steps, and at the last one, happens now."""
+    return step % every == 0 or step == last

@@ -1,0 +1,123 @@
+"""The folder of a run.
+
+    RUN/config.json            the complete config, written once
+    RUN/records.jsonl          appended, never rewritten: starts, losses, validations, checkpoints
+    RUN/checkpoints/           step-<number>.safetensors: the first (step 0) and the newest
+    RUN/model.safetensors      the best model so far, self-describing
+    RUN/lock                   held by the process that trains
+
+A run that is resumed after a crash takes some steps again, and their records stand there twice:
+`history` leaves out what a later start undid.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from slipstream.core.configs import from_json
+from slipstream.core.records import read_records
+from slipstream.data.files import json_text, read_json, write_text
+from slipstream.runs.config import RunConfig
+
+SCHEMA = 1
+
+
+class RunFolder:
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.config_file = self.path / "config.json"
+        self.records_file = self.path / "records.jsonl"
+        self.checkpoint_folder = self.path / "checkpoints"
+        self.model_file = self.path / "model.safetensors"
+
+    @property
+    def exists(self) -> bool:
+        return self.config_file.is_file()
+
+    def read_config(self) -> RunConfig:
+        value = read_json(self.config_file)
+        if value.get("schema") != SCHEMA:
+            raise ValueError(
+                f"{self.config_file}: schema must be {SCHEMA}, got {value.get('schema')!r}"
+            )
+        try:
+            return from_json(RunConfig, value["config"])
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"{self.config_file} must be the config of a run: {error}") from None
+
+    def check_free(self) -> None:
+        """Raise ValueError where the folder is neither a run nor empty."""
+        if not self.path.exists() or self.exists:
+            return
+        others = [child.name for child in self.path.iterdir() if child.name not in _MAY_PRECEDE]
+        if others:
+            raise ValueError(
+                f"{self.path} must be a run or an empty folder, got {min(others)} in it"
+            )
+
+    def begin(self, config: RunConfig) -> None:
+        """Write the config; ValueError where the folder is something else."""
+        self.check_free()
+        self.checkpoint_folder.mkdir(parents=True, exist_ok=True)
+        text = json_text({"schema": SCHEMA, "config": config.to_json()}, spread=("config",))
+        write_text(self.config_file, text)
+
+    def checkpoint_file(self, step: int) -> Path:
+        return self.checkpoint_folder / f"step-{step:08d}.safetensors"
+
+    def checkpoint_steps(self) -> list[int]:
+        """The steps of the checkpoints there are, ascending."""
+        files = self.checkpoint_folder.glob("step-*.safetensors")
+        return sorted(int(file.stem.removeprefix("step-")) for file in files)
+
+    def prune_checkpoints(self, keep: int) -> None:
+        """Remove all but the first and the newest ones."""
+        for step in self.checkpoint_steps()[1:-keep]:
+            self.checkpoint_file(step).unlink()
+
+    def drop_partial_files(self) -> None:
+        """Remove what a killed process had begun to write; only whoever holds the lock may."""
+        for folder in (self.path, self.checkpoint_folder):
+            for file in folder.glob(".*.partial"):
+                file.unlink()
+
+    def records(self) -> list[dict[str, Any]]:
+        return read_records(self.records_file) if self.records_file.is_file() else []
+
+    def history(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """The records, without those of steps that a later start took again."""
+        kept: list[dict[str, Any]] = []
+        for row in self.records():
+            if row["kind"] == "start":
+                kept = [r for r in kept if r["kind"] == "start" or r["step"] <= row["step"]]
+            kept.append(row)
+        return [row for row in kept if kind is None or row["kind"] == kind]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run; ValueError where another live process does. A killed one holds nothing."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise ValueError(
+                    f"{self.path} must not be in use, got a live process that trains there:"
+                    f" {file.read().strip() or 'unknown'}"
+                ) from None
+            file.truncate(0)
+            file.write(json.dumps({"process": os.getpid(), "host": platform.node()}))
+            file.flush()
+            yield
+
+
+_MAY_PRECEDE = ("lock", "data", "log.txt")
+"""What a run's folder may hold before its config: built-in data, and what a study writes."""

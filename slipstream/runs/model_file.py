@@ -1,0 +1,117 @@
+"""model.safetensors: a trained model that says itself what it is and what it takes.
+
+The header (see checkpoint.py, what = "model") holds: config of the run, fields with units, the
+normaliser (of which `coords` is the map of coordinates), hashes of the data, step and validation
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from slipstream.core.configs import from_json
+from slipstream.core.runtime import pick_device
+from slipstream.core.shapes import Float
+from slipstream.data.fields import Schema
+from slipstream.data.normalize import Normaliser
+from slipstream.kernels.plan import Impl
+from slipstream.models.structure import check_structure, expected_parameters
+from slipstream.models.transolver import Transolver
+from slipstream.models.variants import variant_named
+from slipstream.runs.checkpoint import read_tensors, write_tensors
+from slipstream.runs.config import RunConfig
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A model with what is needed to use it: `trained(coords, features)` in physical units."""
+
+    model: Transolver
+    schema: Schema
+    normaliser: Normaliser
+    config: RunConfig
+    metric: Mapping[str, Any]
+    """Step, validation error and its groups."""
+    about: Mapping[str, Any]
+    """Hashes of the data, and versions."""
+
+    @torch.no_grad()
+    def __call__(
+        self, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None = None
+    ) -> Float[Tensor, "B N k"]:
+        """Targets at the points, both in the units of `schema`."""
+        dtype = self.config.dtype
+        inputs = self.normaliser.coords.forward(coords.to(dtype))
+        if features is not None:
+            features = self.normaliser.features.forward(features.to(dtype))
+        return self.normaliser.targets.inverse(self.model(inputs, features))
+
+
+def build_model(config: RunConfig, schema: Schema, impl: Impl | None = None) -> Transolver:
+    """The model of a run, with its initial values."""
+    model = Transolver(
+        schema.coord_dim,
+        schema.feature_dim,
+        schema.target_dim,
+        variant=config.model.variant,
+        size=config.model.size,
+        seed=config.seed,
+        impl=impl or config.model.impl,
+        precision=config.model.dots,
+    )
+    model.recompute = config.recompute
+    return model.to(config.dtype)
+
+
+def write_model(path: Path, trained: TrainedModel) -> None:
+    state = {
+        "config": trained.config.to_json(),
+        "fields": trained.schema.to_json(),
+        "normaliser": trained.normaliser.to_json(),
+        "metric": dict(trained.metric),
+        **trained.about,
+    }
+    write_tensors(path, "model", state, dict(trained.model.named_parameters()))
+
+
+def load_model(path: Path | str, *, device: str = "cpu", impl: Impl | None = None) -> TrainedModel:
+    """Load a `model.safetensors`, or the one of a run's folder.
+
+    `device` as in "cuda" or "auto", `impl` where the kernels should not be chosen as in training.
+    Raises ValueError where the file is none, or its parameters are not those of its variant.
+    """
+    path = Path(path)
+    path = path / "model.safetensors" if path.is_dir() else path
+    header, tensors = read_tensors(path, "model")
+    missing = [key for key in ("config", "fields", "normaliser", "metric") if key not in header]
+    if missing:
+        raise ValueError(f"{path} must say its {missing[0]}, got none")
+    config = from_json(RunConfig, header.pop("config"))
+    schema = Schema.from_json(header.pop("fields"))
+    check_weights(tensors, config, schema, str(path))
+    model = build_model(config, schema, impl)
+    model.load_state_dict(tensors)
+    normaliser = Normaliser.from_json(header.pop("normaliser"))
+    metric = header.pop("metric")
+    where = pick_device(device)
+    return TrainedModel(model.to(where).eval(), schema, normaliser, config, metric, header)
+
+
+def check_weights(
+    weights: Mapping[str, Tensor], config: RunConfig, schema: Schema, what: str
+) -> None:
+    """Raise ValueError unless these are the parameters of the config's variant, and no other."""
+    expected = expected_parameters(
+        variant_named(config.model.variant),
+        config.model.size,
+        coord_dim=schema.coord_dim,
+        feature_dim=schema.feature_dim,
+        out_dim=schema.target_dim,
+    )
+    check_structure({name: tuple(w.shape) for name, w in weights.items()}, expected, what)

@@ -1,0 +1,129 @@
+"""The data of a run: the store it names, checked, or built-in data made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+
+from slipstream.builtin import builtin_config, builtin_schema, builtin_source
+from slipstream.core.checks import check_choice
+from slipstream.data.batches import Batch, PointDataset
+from slipstream.data.benchmarks import BENCHMARKS
+from slipstream.data.fields import PARTS, Schema
+from slipstream.data.ingest import Progress, ingest
+from slipstream.data.loader import Loader, Share
+from slipstream.data.normalize import Normaliser
+from slipstream.data.store import Store, open_store
+from slipstream.runs.config import DataConfig, RunConfig
+
+SPLITS = ("train", "val")
+"""That a training needs."""
+
+
+def open_data(
+    config: DataConfig, folder: Path, progress: Callable[[Progress], None] | None = None
+) -> Store:
+    """The store of a config; built-in data are made in `folder`, or kept where they are there.
+
+    Raises ValueError where the store does not fit: fields, splits, points.
+    """
+    if config.store is not None:
+        store = open_store(config.store)
+    elif config.builtin is not None:
+        store = _make(config, folder, progress)
+    else:
+        raise ValueError(
+            f"data.store must name the point store of {config.problem or 'the run'}, got null"
+            " (--store; `slipstream data ingest` makes one)"
+        )
+    check_fits(store, config)
+    return store
+
+
+def check_fits(store: Store, config: DataConfig) -> None:
+    """Raise ValueError unless the store has the fields of the problem, and samples to train on."""
+    if config.problem is not None:
+        _check_schema(store, problem_schema(config), config.problem)
+    for split in SPLITS:
+        if not store.splits.get(split):
+            raise ValueError(f"{store.path} must have samples in its split {split!r}, got none")
+        PointDataset(store, split, points=config.points)  # which checks the points of each sample
+
+
+def problem_schema(config: DataConfig) -> Schema:
+    """The fields that a benchmark or a built-in problem has."""
+    assert config.problem is not None
+    if config.builtin is not None:
+        return builtin_schema(config.problem)
+    check_choice("data.problem", config.problem, BENCHMARKS)
+    return BENCHMARKS[config.problem].schema
+
+
+def _check_schema(store: Store, wanted: Schema, problem: str) -> None:
+    for part in PARTS:
+        here, there = (
+            [f"{f.name} [{f.unit}] x {f.components}" for f in getattr(schema, part)]
+            for schema in (store.schema, wanted)
+        )
+        if here != there:
+            raise ValueError(
+                f"{part} of {store.path} must be those of {problem}, {', '.join(there) or 'none'},"
+                f" got {', '.join(here) or 'none'} (--set data.problem=null takes any fields)"
+            )
+
+
+def _make(config: DataConfig, folder: Path, progress: Callable[[Progress], None] | None) -> Store:
+    wanted, problem = config.builtin, config.problem
+    assert wanted is not None and problem is not None
+    total = sum(wanted.samples.values())
+    source = builtin_source(
+        problem,
+        samples=total,
+        points=wanted.points,
+        seed=wanted.seed,
+        config=builtin_config(problem, wanted.settings),
+    )
+    fractions = {split: count / total for split, count in wanted.samples.items()}
+    ingest(source, folder, seed=wanted.seed, fractions=fractions, progress=progress)
+    return open_store(folder)
+
+
+def training_loader(store: Store, config: RunConfig, rank: int = 0, ranks: int = 1) -> Loader:
+    """Fresh points of each sample in every epoch; the ranks share out the samples."""
+    data = config.data
+    dataset = PointDataset(
+        store, "train", points=data.points, sampling=data.sampling, seed=config.seed
+    )
+    share = Share(batch_size=config.batch, rank=rank, world_size=ranks)
+    return Loader(dataset, share, workers=data.workers)
+
+
+def validation_loader(store: Store, config: RunConfig, rank: int = 0, ranks: int = 1) -> Loader:
+    """Every sample of the split, to be gone through by `once`: the same points each time."""
+    data = config.data
+    dataset = PointDataset(
+        store, "val", points=data.points, sampling=data.sampling, seed=data.evaluation_seed
+    )
+    batch = config.batch if dataset.counts_are_equal else 1
+    share = Share(batch_size=batch, shuffle=False, even=False, rank=rank, world_size=ranks)
+    return Loader(dataset, share, workers=data.workers)
+
+
+def endless(loader: Loader) -> Iterator[Batch]:
+    """One epoch after the other, from where the loader is."""
+    while True:
+        yield from loader
+
+
+def once(loader: Loader) -> Iterator[Batch]:
+    """The first epoch, whatever was drawn before."""
+    loader.load_state_dict({**loader.state_dict(), "epoch": 0, "position": 0})
+    yield from loader
+
+
+def prepared(
+    batch: Batch, normaliser: Normaliser, device: torch.device, dtype: torch.dtype
+) -> Batch:
+    return batch.to(device, dtype).normalise(normaliser)

@@ -1,0 +1,92 @@
+"""Many processes, one run: data parallel, as `torchrun` starts it.
+
+Every rank draws its own samples of a step and the gradients are averaged, which gives those of one
+process with all of the samples, since every rank has equally many. Only rank 0 writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from slipstream.core.runtime import environment, pick_device
+from slipstream.evaluation.evaluate import Errors
+
+PATIENCE = timedelta(minutes=10)
+"""How long a rank waits for another before it gives up: a validation may be uneven."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Which process of how many this is, and where it computes."""
+
+    device: torch.device
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == 0
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The model whose backward pass averages gradients over the ranks."""
+        if self.size == 1:
+            return model
+        places = [self.device] if self.device.type == "cuda" else None
+        return DistributedDataParallel(model, device_ids=places, gradient_as_bucket_view=True)
+
+    def mean(self, value: Tensor) -> Tensor:
+        if self.size > 1:
+            dist.all_reduce(value)
+            value /= self.size
+        return value
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is so on some rank. All ranks must ask."""
+        if self.size == 1:
+            return flag
+        found = torch.tensor(float(flag), device=self.device)
+        dist.all_reduce(found, dist.ReduceOp.MAX)
+        return bool(found.item())
+
+    def gather(self, errors: Errors) -> Errors:
+        """The samples of all ranks, in one order, on every rank."""
+        if self.size == 1:
+            return errors
+        parts: list[Any] = [None] * self.size
+        dist.all_gather_object(parts, dict(errors.samples))
+        samples = {name: values for part in parts for name, values in part.items()}
+        return Errors(errors.groups, dict(sorted(samples.items())))
+
+    def wait(self) -> None:
+        """For all ranks to come here."""
+        if self.size > 1:
+            dist.barrier()
+
+
+@contextmanager
+def join_world(device: str = "auto") -> Iterator[World]:
+    """This process among those of `torchrun`; alone without it."""
+    size = int(environment("WORLD_SIZE") or 1)
+    if size == 1:
+        yield World(pick_device(device))
+        return
+    rank, local = int(environment("RANK") or 0), int(environment("LOCAL_RANK") or 0)
+    where = pick_device(device)
+    if where.type == "cuda":
+        where = pick_device(f"cuda:{local}")
+        torch.cuda.set_device(where)
+    backend = "nccl" if where.type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=PATIENCE)
+    try:
+        yield World(where, rank, size)
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,46 @@
+"""Out of memory on a GPU, said in numbers and in fields that would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from slipstream.runs.config import RunConfig
+
+
+class OutOfMemory(RuntimeError):
+    """A run that does not fit on its device."""
+
+
+@contextmanager
+def describing_memory(config: RunConfig, device: torch.device) -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise OutOfMemory(memory_message(config, device)) from error
+
+
+def memory_message(config: RunConfig, device: torch.device) -> str:
+    """One sentence: what was asked for, what there is, and what to change."""
+    helps = []
+    if config.batch > 1:
+        helps.append(f"batch (now {config.batch})")
+    helps.append(f"data.points (now {config.data.points or 'all'})")
+    if config.precision == "fp32":
+        helps.append("precision=bf16")
+    if not config.recompute:
+        helps.append("recompute=true")
+    helps.append(
+        f"model.size.layers and model.size.width (now {config.model.size.layers} and"
+        f" {config.model.size.width})"
+    )
+    used = ""
+    if device.type == "cuda":
+        peak = torch.cuda.max_memory_allocated(device) / 1e9
+        total = torch.cuda.get_device_properties(device).total_memory / 1e9
+        used = f": {peak:.1f} GB were in use at most, of {total:.1f} GB"
+    return (
+        f"the memory of {device} is too small for a step{used}; what would help: {', '.join(helps)}"
+    )

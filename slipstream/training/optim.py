@@ -1,0 +1,72 @@
+"""The optimiser and its schedule."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from slipstream.runs.config import OptimConfig, RunConfig
+
+
+def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.AdamW:
+    """AdamW in one kernel. Matrices decay; biases, norms, temperatures, placeholder do not."""
+    matrices = [p for p in model.parameters() if p.ndim >= 2]
+    others = [p for p in model.parameters() if p.ndim < 2]
+    return torch.optim.AdamW(
+        [
+            {"params": matrices, "weight_decay": config.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ],
+        lr=config.learning_rate,
+        fused=True,
+    )
+
+
+def learning_rate(step: int, config: RunConfig) -> float:
+    """Of step 1, 2, ...: linear warm-up, then a cosine that reaches zero after the last step."""
+    length = config.schedule or config.steps
+    warmup = max(1, round(config.optim.warmup * length))
+    if step <= warmup:
+        return config.optim.learning_rate * step / warmup
+    progress = (step - 1 - warmup) / max(1, length - warmup)
+    return config.optim.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def update(
+    model: nn.Module, optimizer: torch.optim.AdamW, loss: Tensor, rate: float, clip: float
+) -> tuple[Tensor, Tensor]:
+    """Clip and step, unless loss or gradient are not finite: then the weights stay as they are.
+
+    Gives the norm of the gradient and whether the step was skipped (1.0 or 0.0), on the device:
+    the decision is taken there, and nothing waits for it.
+    """
+    norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
+    skipped = (~(norm + loss).isfinite()).to(torch.float32)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.found_inf = skipped  # type: ignore[attr-defined]
+    optimizer.step()
+    return norm, skipped
+
+
+def optimizer_tensors(model: nn.Module, optimizer: torch.optim.AdamW) -> dict[str, Tensor]:
+    """The optimiser's state by parameter: "<parameter>.exp_avg", ".exp_avg_sq", ".step"."""
+    return {
+        f"{name}.{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state[parameter].items()
+    }
+
+
+def load_optimizer(
+    model: nn.Module, optimizer: torch.optim.AdamW, tensors: dict[str, Tensor]
+) -> None:
+    """Take up a saved state; ValueError where it is that of other parameters."""
+    for name, parameter in model.named_parameters():
+        for key in ("exp_avg", "exp_avg_sq", "step"):
+            if f"{name}.{key}" not in tensors:
+                raise ValueError(f"the optimiser's state must have {name}.{key}, got none")
+            saved = tensors[f"{name}.{key}"]
+            optimizer.state[parameter][key] = saved.to(parameter.device, copy=True)

@@ -1,0 +1,80 @@
+"""A run from its folder to its outcome: lock, data, trainer. What `slipstream train` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from slipstream.core.checks import check_choice
+from slipstream.data.ingest import Progress
+from slipstream.runs.config import RunConfig, check_same
+from slipstream.runs.folder import RunFolder
+from slipstream.training.data import open_data
+from slipstream.training.distributed import World, join_world
+from slipstream.training.sinks import SINKS, Listener, open_sinks
+from slipstream.training.trainer import Outcome, Trainer
+
+
+def train(
+    config: RunConfig | None,
+    out: Path,
+    *,
+    device: str = "auto",
+    listeners: Sequence[Listener] = (),
+    track: Sequence[str] = (),
+    data_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
+    """Train a run in the folder `out`, or go on with the one there; None takes its config.
+
+    The same call after any interruption goes on from the newest checkpoint; after the last step it
+    only gives the outcome. Raises ValueError, having changed nothing, where the folder holds
+    another run or is in use, or the data do not fit; OSError where the disk is full: what was
+    saved before stays.
+    """
+    for name in track:
+        check_choice("track", name, SINKS)
+    folder = RunFolder(out)
+    if config is None and not folder.exists:
+        raise ValueError(f"{out} must be a run to go on with, got no {folder.config_file.name}")
+    folder.check_free()
+    with join_world(device) as world:
+        if not world.leads:
+            return _prepare(config, folder, world, data_progress).run()
+        with folder.locked():
+            trainer = _prepare(config, folder, world, data_progress)
+            with open_sinks(track, out, trainer.config.to_json()) as sinks:
+                trainer.listeners = (*listeners, *sinks)
+                return trainer.run()
+
+
+def _prepare(
+    config: RunConfig | None,
+    folder: RunFolder,
+    world: World,
+    data_progress: Callable[[Progress], None] | None,
+) -> Trainer:
+    """Everything checked, the data there, and the config written down."""
+    if folder.exists:
+        saved = folder.read_config()
+        if config is not None:
+            check_same(saved, config, str(folder.path))
+        config = config or saved
+    assert config is not None
+    place = folder.path / "data"
+    if world.leads:
+        open_data(config.data, place, data_progress)
+    world.wait()  # built-in data are made by one rank, and read by all
+    store = open_data(with_store(config, config.data.store or place).data, place)
+    trainer = Trainer(config, store, folder, world)
+    if world.leads and not folder.exists:
+        folder.begin(config)
+    world.wait()
+    return trainer
+
+
+def with_store(config: RunConfig, store: Path | str | None) -> RunConfig:
+    """The config with another store, if one is given."""
+    if store is None:
+        return config
+    return replace(config, data=replace(config.data, store=str(store)))

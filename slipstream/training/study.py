@@ -1,0 +1,207 @@
+"""Studies: variants x seeds x experiments at equal steps, a process for each run.
+
+    STUDY/study.json                                   which cells there are
+    STUDY/records.jsonl                                how each attempt at a cell ended
+    STUDY/data/<experiment>/                           built-in data, shared by its cells
+    STUDY/runs/<experiment>/<variant>/seed-<seed>/     the run of a cell; log.txt is what it said
+
+The same call again skips what is finished, goes on with what was interrupted and tries again what
+failed. A run that fails takes nothing else with it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from slipstream.core.checks import check_whole
+from slipstream.core.records import append_record
+from slipstream.core.runtime import child_environment
+from slipstream.data.files import json_text, read_json, write_text
+from slipstream.runs.config import RunConfig, check_same
+from slipstream.runs.folder import RunFolder
+from slipstream.training.data import open_data
+from slipstream.training.session import with_store
+from slipstream.training.signals import StopRequest, stop_requests
+
+SCHEMA = 1
+POLL_SECONDS = 0.1
+Status = Literal["finished", "interrupted", "failed", "waiting", "running"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    config: RunConfig
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        config = self.config
+        return f"{config.experiment} {config.model.variant} seed {config.seed}"
+
+    @property
+    def finished(self) -> bool:
+        return any(row["reason"] == "finished" for row in self.folder.history("stop"))
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an attempt at a cell ended."""
+
+    cell: Cell
+    status: Status
+    reason: str | None = None
+    """Of a failure: the last line the run said."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """What the runs of a study are run with."""
+
+    device: str = "auto"
+    parallel: int = 1
+    """Runs at a time, on one device or the cores of the machine."""
+    processes: int = 1
+    """Of each run, by torchrun."""
+
+    def __post_init__(self) -> None:
+        check_whole("parallel", self.parallel, 1)
+        check_whole("processes", self.processes, 1)
+
+
+def make_cells(
+    configs: Iterable[RunConfig], variants: Sequence[str], seeds: Sequence[int], out: Path
+) -> list[Cell]:
+    """All combinations, of which one ingredient changes from cell to cell and nothing else."""
+    cells = []
+    for config in configs:
+        for variant in variants:
+            for seed in seeds:
+                one = replace(config, model=replace(config.model, variant=variant), seed=seed)
+                folder = out / "runs" / config.experiment / variant / f"seed-{seed}"
+                cells.append(Cell(one, RunFolder(folder)))
+    return cells
+
+
+def prepare_study(cells: Sequence[Cell], out: Path) -> list[Cell]:
+    """Open or make the data, and write down the cells; gives them with their stores.
+
+    Raises ValueError, before anything is written, where a cell is there with another config or its
+    data do not fit.
+    """
+    for cell in cells:
+        if cell.folder.exists:
+            check_same(cell.folder.read_config(), cell.config, str(cell.folder.path))
+    stores = {}
+    for config in {cell.config.experiment: cell.config for cell in cells}.values():
+        place = out / "data" / config.experiment
+        stores[config.experiment] = open_data(config.data, place).path.resolve()
+    ready = [
+        replace(cell, config=with_store(cell.config, stores[cell.config.experiment]))
+        for cell in cells
+    ]
+    for cell in ready:
+        if not cell.folder.exists:
+            cell.folder.begin(cell.config)
+    _write_down(ready, out)
+    return ready
+
+
+def run_study(
+    cells: Sequence[Cell],
+    out: Path,
+    means: Means,
+    watch: Callable[[Sequence[Cell], int], None] = lambda running, done: None,
+) -> list[Ending]:
+    """Run the cells that are not finished; `watch` is told, now and then, which run and how many
+    are done. A signal is handed on to the runs, which save, and ends the study."""
+    endings = {cell.name: Ending(cell, "finished") for cell in cells if cell.finished}
+    waiting = [cell for cell in cells if cell.name not in endings]
+    running: list[_Running] = []
+    with stop_requests() as stop:
+        while (waiting and not stop) or running:
+            while waiting and len(running) < means.parallel and not stop:
+                running.append(_Running(waiting.pop(0), means))
+            for one in [one for one in running if one.process.poll() is not None]:
+                running.remove(one)
+                ending = one.ending()
+                endings[ending.cell.name] = ending
+                append_record(out / "records.jsonl", "cell", _row(ending))
+            _hand_on(stop, running)
+            watch([one.cell for one in running], len(endings))
+            if running:
+                time.sleep(POLL_SECONDS)
+    return [endings.get(cell.name, Ending(cell, "waiting")) for cell in cells]
+
+
+class _Running:
+    """A run in its own process, what it says going into its folder."""
+
+    def __init__(self, cell: Cell, means: Means) -> None:
+        self.cell, self.started = cell, time.perf_counter()
+        self.log = cell.folder.path / "log.txt"
+        self.told = False
+        command = [sys.executable, "-m"]
+        if means.processes > 1:
+            command += ["torch.distributed.run", "--standalone"]
+            command += [f"--nproc-per-node={means.processes}", "-m"]
+        command += ["slipstream", "train", "--out", str(cell.folder.path)]
+        command += ["--device", means.device]
+        threads = max(1, (os.cpu_count() or 1) // (means.parallel * means.processes))
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=child_environment(OMP_NUM_THREADS=str(threads)),
+                start_new_session=True,  # Ctrl-C comes to the study alone, which hands it on
+            )
+
+    def ending(self) -> Ending:
+        seconds = round(time.perf_counter() - self.started, 1)
+        if self.process.returncode == 0 and self.cell.finished:
+            return Ending(self.cell, "finished", None, seconds)
+        if self.told:
+            return Ending(self.cell, "interrupted", None, seconds)
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        said = lines[-1] if lines else "it said nothing"
+        return Ending(self.cell, "failed", f"{said} (exit {self.process.returncode})", seconds)
+
+
+def _hand_on(stop: StopRequest, running: Sequence[_Running]) -> None:
+    for one in running:
+        if stop and not one.told:
+            one.process.terminate()
+            one.told = True
+
+
+def _row(ending: Ending) -> dict[str, object]:
+    config = ending.cell.config
+    return {
+        "experiment": config.experiment,
+        "variant": config.model.variant,
+        "seed": config.seed,
+        "status": ending.status,
+        "reason": ending.reason,
+        "seconds": ending.seconds,
+    }
+
+
+def _write_down(cells: Sequence[Cell], out: Path) -> None:
+    """Add the cells to those that the study has."""
+    path = out / "study.json"
+    known = {cell["path"]: cell for cell in read_json(path)["cells"]} if path.is_file() else {}
+    for cell in cells:
+        place = cell.folder.path.relative_to(out).as_posix()
+        config = cell.config
+        names = {"experiment": config.experiment, "variant": config.model.variant}
+        known[place] = {**names, "seed": config.seed, "path": place}
+    write_text(path, json_text({"schema": SCHEMA, "cells": list(known.values())}))

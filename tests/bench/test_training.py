@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from slipstream.bench.cli import app
+from slipstream.bench.overhead import Overhead, measure_overhead
+from slipstream.core.records import read_records
+from slipstream.models.variants import Size
+
+
+def test_the_overhead_of_the_trainer(tmp_path: Path) -> None:
+    wanted = Overhead(
+        points=64, dtype="fp32", dots="ieee", workers=0, impl="reference",
+        size=Size(layers=1, width=8, heads=2, slices=3),
+    )  # fmt: skip
+    found = measure_overhead(wanted, tmp_path, device="cpu", block=10, blocks=2)
+    assert len(found["times"]["trainer"]) == len(found["times"]["bare"]) == 2
+    assert found["ratio"] == pytest.approx(found["trainer_ms"] / found["bare_ms"])
+    assert found["records"] == 3 and "reference" in found["kernels"]
+
+
+def test_bench_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "slipstream.bench.training_commands.PAPER", Size(layers=1, width=8, heads=2, slices=3)
+    )
+    out = tmp_path / "r.jsonl"
+    given = ["resume", "--kills", "2", "--steps", "60", "--points", "32", "--out", str(out)]
+    done = CliRunner().invoke(app, [*given, "--device", "cpu"])
+    assert done.exit_code == 0, done.output
+    (record,) = read_records(out, "resume")
+    assert record["equal"] and record["kills"] == 2 and len(record["steps"]) == 2
+    assert record["config"]["precision"] == "bf16" and [p.name for p in tmp_path.iterdir()] == [
+        out.name
+    ]

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slipstream.core.records import append_record
+from slipstream.evaluation.compare import Curve, compare, read_curve
+from slipstream.runs.folder import RunFolder
+from tests.training.small import small
+
+
+def curve(variant: str, seed: int, errors: dict[int, float]) -> Curve:
+    return Curve("e", variant, seed, errors, max(errors, default=0))
+
+
+def test_variants_are_compared_at_the_last_step_all_reached() -> None:
+    rows = compare(
+        [
+            curve("baseline", 0, {10: 0.5, 20: 0.4, 30: 0.1}),
+            curve("baseline", 1, {10: 0.6, 20: 0.7, 30: 0.2}),
+            curve("mlp-only", 0, {10: 0.9, 20: 0.8}),
+        ]
+    )
+    base, other = rows
+    assert base.step == other.step == 20
+    assert base.errors == (0.4, 0.6) and base.mean == pytest.approx(0.5) and base.seeds == (0, 1)
+    assert base.std == pytest.approx(0.2 / 2**0.5) and base.ratio == 1.0
+    assert other.mean == 0.8 and other.std is None and other.ratio == pytest.approx(1.6)
+
+
+def test_without_a_baseline_there_is_no_ratio_and_empty_curves_are_left_out() -> None:
+    rows = compare([curve("mlp-only", 0, {5: 0.3}), curve("untied", 0, {})])
+    assert [(row.variant, row.ratio) for row in rows] == [("mlp-only", None)]
+    assert compare([curve("untied", 0, {})]) == []
+
+
+def test_curves_are_read_from_records(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(small(seed=3, model__variant="untied"))
+    for step, error in ((4, 0.5), (8, None), (12, 0.7)):
+        append_record(folder.records_file, "validation", {"step": step, "error": error})
+    found = read_curve(folder)
+    assert found == Curve("poisson", "untied", 3, {4: 0.5, 12: 0.7}, 12)
+    assert found.best_until(12) == 0.5

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from slipstream.core.configs import from_json, overlay
+from slipstream.runs.config import RunConfig, check_same, is_due
+from tests.training.small import small
+
+
+def test_a_config_is_the_same_after_json() -> None:
+    config = small(data__points=0.25, model__dots="bf16", schedule=50)
+    assert from_json(RunConfig, json.loads(json.dumps(config.to_json()))) == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
+        ({"schedule": 3}, "schedule must be at least the 12 steps, got 3"),
+        ({"optim.clip": 0.0}, "optim.clip must be positive, got 0"),
+        ({"optim.learning_rat": 1}, "did you mean 'learning_rate'"),
+        ({"optim.learning_rate": "fast"}, "optim.learning_rate must be a number, got 'fast'"),
+        ({"model.variant": "baselin"}, "did you mean 'baseline'"),
+        ({"model.size.width": 9}, "width must be a multiple of heads"),
+        ({"precision": "fp16"}, "precision must be one of fp32, bf16, fp64, got 'fp16'"),
+        ({"data.workers": -1}, "data.workers must be a whole number of at least 0"),
+        ({"data.problem": None}, "data.problem must name the built-in problem"),
+        ({"data.builtin.samples": {"train": 0}}, "samples.train must be a whole number"),
+        ({"checkpoint_every": 0}, "checkpoint_every must be a whole number of at least 1"),
+        ({"skip_limit": -1}, "skip_limit must be a whole number"),
+        ({"model.dots": "fp8"}, "model.dots must be"),
+    ],
+)
+def test_bad_fields_are_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        overlay(small(), changes)
+
+
+def test_differing_fields_are_named_and_some_are_free() -> None:
+    base = small()
+    check_same(base, small(data__workers=3, data__store="x", keep=9, log_every=7), "R")
+    with pytest.raises(ValueError) as caught:
+        check_same(base, small(seed=5, model__size__layers=3), "R")
+    assert "the one R was begun with" in str(caught.value)
+    assert "model.size.layers: 2, 3; seed: 0, 5" in str(caught.value)
+
+
+def test_what_is_due() -> None:
+    assert [step for step in range(1, 11) if is_due(step, 4, 10)] == [4, 8, 10]

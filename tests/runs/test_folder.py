@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from slipstream.core.records import append_record
+from slipstream.runs.folder import RunFolder
+from tests.training.small import small
+
+
+def test_the_config_comes_back(tmp_path: Path) -> None:
+    folder, config = RunFolder(tmp_path / "run"), small(data__points=0.5, schedule=20)
+    assert not folder.exists
+    folder.begin(config)
+    assert folder.exists and folder.read_config() == config
+
+
+def test_bad_configs_are_one_sentence(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.config_file.write_text('{"schema": 2}')
+    with pytest.raises(ValueError, match="schema must be 1, got 2"):
+        folder.read_config()
+    folder.config_file.write_text('{"schema": 1, "config": {"steps": 3}}')
+    with pytest.raises(
+        ValueError, match="config of a run: RunConfig must have the field experiment"
+    ):
+        folder.read_config()
+    folder.config_file.write_text('{"schema": 1, "config": {"stepz": 3}}')
+    with pytest.raises(ValueError, match="did you mean 'steps'"):
+        folder.read_config()
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match="must be a run or an empty folder, got thesis.tex"):
+        RunFolder(tmp_path).begin(small())
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_the_first_and_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(small())
+    assert folder.checkpoint_steps() == []
+    for step in (0, 5, 10, 15, 100):
+        folder.checkpoint_file(step).write_bytes(b"")
+    folder.prune_checkpoints(2)
+    assert folder.checkpoint_steps() == [0, 15, 100]
+    folder.prune_checkpoints(5)
+    assert folder.checkpoint_steps() == [0, 15, 100]
+    folder.prune_checkpoints(1)
+    assert folder.checkpoint_steps() == [0, 100]
+
+
+def test_history_leaves_out_what_a_later_start_undid(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.history() == []
+    for kind, step, mark in (
+        ("start", 0, "a"), ("train", 1, "a"), ("train", 2, "a"), ("train", 3, "a"),
+        ("start", 1, "b"), ("train", 2, "b"),
+        ("start", 1, "c"), ("train", 2, "c"), ("train", 3, "c"), ("stop", 3, "c"),
+    ):  # fmt: skip
+        append_record(folder.records_file, kind, {"step": step, "mark": mark})
+    found = [(row["kind"], row["step"], row["mark"]) for row in folder.history()]
+    assert found == [
+        ("start", 0, "a"), ("train", 1, "a"), ("start", 1, "b"), ("start", 1, "c"),
+        ("train", 2, "c"), ("train", 3, "c"), ("stop", 3, "c"),
+    ]  # fmt: skip
+    assert [row["mark"] for row in folder.history("train")] == ["a", "c", "c"]
+
+
+def _hold(path: Path) -> None:
+    with RunFolder(path).locked():
+        (path / "held").write_text("")
+        time.sleep(60)
+
+
+def test_a_run_in_use_is_refused_until_its_process_dies(tmp_path: Path) -> None:
+    process = multiprocessing.get_context("forkserver").Process(target=_hold, args=(tmp_path,))
+    process.start()
+    while not (tmp_path / "held").exists():
+        time.sleep(0.01)
+    with (
+        pytest.raises(ValueError, match=f"must not be in use, got a live process.*{process.pid}"),
+        RunFolder(tmp_path).locked(),
+    ):
+        pass
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    with RunFolder(tmp_path).locked():
+        assert str(os.getpid()) in (tmp_path / "lock").read_text()
+
+
+def test_partial_files_go(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(small())
+    for path in (tmp_path / ".model.safetensors.partial", folder.checkpoint_folder / ".a.partial"):
+        path.write_bytes(b"half")
+    folder.drop_partial_files()
+    assert not list(tmp_path.rglob("*.partial")) and folder.exists

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from slipstream.data.benchmarks import BENCHMARKS
+from slipstream.experiments import EXPERIMENTS, experiment
+from slipstream.models.variants import PAPER
+from slipstream.runs.config import OptimConfig
+
+PUBLISHED = {
+    "taylor-green": (250_000, None, None),
+    "shift-wing-surface": (250_000, None, 0.1),
+    "shift-wing-volume": (140_000, 250_000, 0.046),
+    "drivaernet-surface": (184_000, None, 0.5),
+    "drivaernet-volume": (180_000, None, 0.02),
+    "shift-suv-surface": (50_000, None, 0.092),
+    "shift-suv-volume": (50_000, None, 0.0059),
+    "drivaerml-surface": (50_000, None, 0.03),
+    "drivaerml-volume": (19_000, None, 0.002),
+}
+"""Steps, steps of the cosine where others, subsampling: the paper's table of benchmarks."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_runs_are_the_papers(name: str) -> None:
+    config = experiment(name)
+    assert (config.steps, config.schedule, config.data.points) == PUBLISHED[name]
+    assert config.model.size == PAPER and config.model.variant == "baseline"
+    assert config.optim == OptimConfig(
+        learning_rate=1e-3, warmup=0.01, weight_decay=5e-5, clip=5.0, loss="relative-l1"
+    )
+    assert 1 <= config.batch <= 5 and config.seed == 42
+    assert config.steps % config.evaluate_every == 0
+
+
+def test_every_benchmark_is_there_and_each_name_is_its_functions() -> None:
+    assert set(BENCHMARKS) <= set(EXPERIMENTS)
+    for name, function in EXPERIMENTS.items():
+        assert function().experiment == name and function.__doc__
+    with pytest.raises(ValueError, match="did you mean 'poisson'"):
+        experiment("poison")

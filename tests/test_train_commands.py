@@ -1,0 +1,141 @@
+"""`slipstream train` and `study` as a user meets them: real processes, exit codes and streams."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from slipstream import load_model
+from slipstream.cli import main
+from slipstream.runs.folder import RunFolder
+from tests.test_cli import slipstream
+
+TINY = (
+    "--set", "steps=6", "--set", "evaluate_every=3", "--set", "batch=2",
+    "--set", 'data.builtin.samples={"train": 4, "val": 2}', "--set", "data.builtin.points=16",
+    "--set", "model.size={layers: 1, width: 8, heads: 2, slices: 3}", "--device", "cpu",
+)  # fmt: skip
+
+
+def test_train_then_again_then_load(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = slipstream("train", "poisson", "--out", str(out), "--variant", "mlp-only", *TINY)
+    assert done.returncode == 0, done.stderr
+    assert "Best validation error" in done.stdout and "Finished after 6 steps" in done.stdout
+    assert done.stderr == "", "no bar where there is no terminal"
+    again = slipstream("train", "--out", str(out), "--json")
+    assert json.loads(again.stdout)["reason"] == "finished"
+    trained = load_model(out)
+    assert trained.config.model.variant == "mlp-only" and trained.metric["step"] in (3, 6)
+
+
+def test_list_and_show() -> None:
+    rows = json.loads(slipstream("train", "--list", "--json").stdout)
+    assert {"drivaerml-surface", "poisson", "own"} <= {row["name"] for row in rows}
+    assert "184,000" in slipstream("train", "--list").stdout
+    given = ("train", "drivaerml-volume", "--show", "--seed", "7", "--set", "optim.clip=1")
+    config = json.loads(slipstream(*given).stdout)
+    assert (config["steps"], config["seed"], config["optim"]["clip"]) == (19_000, 7, 1.0)
+
+
+def test_files_and_settings_overlay_an_experiment(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("steps: 7\nmodel:\n  size: {layers: 3}\noptim.clip: 2\n")
+    given = ("train", "poisson", "--show", "--config", str(tmp_path / "c.yaml"))
+    config = json.loads(slipstream(*given, "--set", "steps=9", "--set", "evaluate_every=9").stdout)
+    assert (config["steps"], config["model"]["size"]["layers"]) == (9, 3)
+    assert config["optim"]["clip"] == 2.0 and config["model"]["size"]["width"] == 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("train",), "an experiment or --out of a run to go on with must be given, got neither"),
+        (("train", "poison", "--out", "r"), "did you mean 'poisson'?"),
+        (("train", "poisson"), "--out must name the folder of the run, got none"),
+        (("train", "--out", "r"), "r must be a run to go on with, got no config.json"),
+        (("train", "--out", "r", "--seed", "1"), "an experiment must be named to change its con"),
+        (("train", "poisson", "--out", "r", "--set", "optim.lr=1"), "must be one of learning_rate"),
+        (("train", "poisson", "--out", "r", "--set", "experiment=x"), "must be one of data, model"),
+        (("train", "poisson", "--out", "r", "--variant", "base"), "variant must be one of baselin"),
+        (("train", "poisson", "--out", "r", "--config", "no.yaml"), "cannot use 'no.yaml'"),
+        (("train", "poisson", "--out", "r", "--config", "bad.yaml"), "bad.yaml must be YAML, got"),
+        (("train", "poisson", "--out", "r", "--config", "list.yaml"), "must hold fields of a conf"),
+        (("train", "poisson", "--out", "r", "--device", "tpu7"), "device must be auto, cpu, cuda"),
+        (("train", "poisson", "--out", "mine", *TINY), "must be a run or an empty folder, got a."),
+        (("train", "own", "--out", "r"), "data.store must name the point store of the run"),
+        (("train", "own", "--out", "r", "--store", "mine"), "mine must be a store with a manifest"),
+        (
+            ("train", "drivaerml-surface", "--out", "r"),
+            "store of drivaerml-surface, got null",
+        ),
+        (("study", "poisson", "--out", "s", "--seeds", "a"), "--seeds must be whole numbers"),
+        (("study", "poisson", "--out", "s", "--variants", "x"), "variant must be one of"),
+        (("study", "own", "poisson", "--out", "s", "--store", "x"), "must be of one experiment"),
+        (("study", "poisson", "--out", "s", "--parallel", "0"), "parallel must be a whole number"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "bad.yaml").write_text("a: [1")
+    (tmp_path / "list.yaml").write_text("[1, 2]")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.txt").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["slipstream", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and sentence in said, said
+    assert "Traceback" not in said and len(said.strip().splitlines()) == 1
+    left = [p for p in sorted(tmp_path.rglob("*")) if p not in before]
+    assert not [p for p in left if p.suffix in (".json", ".jsonl", ".safetensors")], left
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    given = ["train", "poisson", "--out", str(folder.path), *TINY]
+    given += ["--set", "steps=100000", "--set", "evaluate_every=50000", "--set", "log_every=5"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slipstream", *given], stdout=subprocess.PIPE, text=True
+    )
+    until = time.monotonic() + 60
+    while not folder.history("train") and time.monotonic() < until:
+        time.sleep(0.02)
+    busy = slipstream("train", "--out", str(folder.path), "--device", "cpu")
+    assert busy.returncode == 2 and "must not be in use" in busy.stderr
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "saved; the same command goes on" in said
+    assert folder.history("stop")[-1]["step"] == folder.checkpoint_steps()[-1]
+
+
+def test_a_study_ends_with_its_table(tmp_path: Path) -> None:
+    given = ("study", "poisson", "--out", str(tmp_path / "s"), *TINY, "--seeds", "0,1")
+    given += ("--variants", "baseline,mlp-only", "--parallel", "2")
+    done = slipstream(*given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 of 4 runs are finished" in done.stdout and "ratio to baseline" in done.stdout
+    found = json.loads(slipstream(*given, "--json").stdout)
+    assert [row["variant"] for row in found["rows"]] == ["baseline", "mlp-only"]
+    assert found["rows"][0]["ratio"] == 1.0 and found["rows"][0]["seeds"] == [0, 1]
+    checkpoint = tmp_path / "s/runs/poisson/mlp-only/seed-1/checkpoints/step-00000006.safetensors"
+    checkpoint.write_bytes(b"spoilt")
+    records = RunFolder(checkpoint.parents[1]).records_file
+    lines = records.read_text().splitlines(keepends=True)
+    records.write_text("".join(line for line in lines if '"stop"' not in line))
+    failed = slipstream(*given)
+    assert failed.returncode == 1 and "poisson mlp-only seed 1: failed" in failed.stdout
+    assert "3 of 4 runs are finished" in failed.stdout

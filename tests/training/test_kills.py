@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slipstream.bench import kills
+from slipstream.bench.kills import kill_and_compare
+from tests.training.small import small
+
+LONG = {"steps": 150, "log_every": 1, "evaluate_every": 10, "checkpoint_every": 4}
+
+
+def test_a_run_killed_ten_times_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    config = small(**LONG, keep=1, optim__learning_rate=0.01)
+    report = kill_and_compare(config, tmp_path, kills=10, seed=1)
+    assert report.different == () and report.kills == 10
+    assert len(set(report.steps)) > 3, "kills at different moments"
+    assert any(a > b for a, b in zip(report.steps, report.resumed_from, strict=True))
+    assert not list((tmp_path / "broken").rglob("*.partial"))
+
+
+def test_it_notices_a_run_that_is_not_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison itself, on two runs of different seeds."""
+    configs = iter([small(steps=4), small(steps=4, seed=1)])
+    finish = kills._finish
+    monkeypatch.setattr(
+        kills, "_finish", lambda config, folder, device: finish(next(configs), folder, device)
+    )
+    report = kill_and_compare(small(steps=4), tmp_path, kills=0, seed=0)
+    assert "model.head.weight" in report.different and "head.weight" in report.different
+    assert "the best validation" in report.different
+
+
+def test_a_run_too_short_to_be_killed_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must outlast 1 kills"):
+        kill_and_compare(small(steps=2), tmp_path, kills=1, seed=0, most=500)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slipstream.core.records import read_records
+from slipstream.runs.checkpoint import read_checkpoint
+from slipstream.runs.folder import RunFolder
+from slipstream.training.session import train
+from slipstream.training.study import Cell, Means, make_cells, prepare_study, run_study
+from tests.training.small import same, small
+
+VARIANTS = ("baseline", "mlp-only")
+CPU = Means(device="cpu", parallel=2)
+
+
+def cells(out: Path, seeds: tuple[int, ...] = (0,), **changes: Any) -> list[Cell]:
+    return make_cells([small(steps=4, **changes)], VARIANTS, seeds, out)
+
+
+def test_cells_differ_in_variant_and_seed_alone(tmp_path: Path) -> None:
+    found = prepare_study(cells(tmp_path, (0, 5)), tmp_path)
+    assert [cell.name for cell in found] == [
+        f"poisson {variant} seed {seed}" for variant in VARIANTS for seed in (0, 5)
+    ]
+    base = found[0].config
+    for cell in found:
+        model = replace(cell.config.model, variant="baseline")
+        assert replace(cell.config, model=model, seed=0) == base
+        assert cell.folder.read_config() == cell.config
+    assert base.data.store == str((tmp_path / "data" / "poisson").resolve())
+    listed = json.loads((tmp_path / "study.json").read_text())["cells"]
+    assert [cell["path"] for cell in listed] == [
+        f"runs/poisson/{variant}/seed-{seed}" for variant in VARIANTS for seed in (0, 5)
+    ]
+    prepare_study(make_cells([small(steps=4)], ("untied",), (0,), tmp_path), tmp_path)
+    assert len(json.loads((tmp_path / "study.json").read_text())["cells"]) == 5
+
+
+def test_a_study_runs_skips_what_is_done_and_reports_what_fails(tmp_path: Path) -> None:
+    """One cell is finished, one is broken, one is in the middle, one is new."""
+    ready = prepare_study(cells(tmp_path, (0, 1)), tmp_path)
+    done, broken, new, resumed = ready
+    train(None, done.folder.path, device="cpu")
+    records = done.folder.records_file.read_bytes()
+    broken.folder.checkpoint_file(0).write_bytes(b"not a checkpoint")
+    train(None, resumed.folder.path, device="cpu")
+    newest = resumed.folder.checkpoint_file(4)
+    weights = read_checkpoint(newest).part("model")
+    newest.unlink()
+    resumed.folder.records_file.unlink()
+    endings = run_study(ready, tmp_path, CPU)
+    assert [ending.status for ending in endings] == ["finished", "failed", "finished", "finished"]
+    assert done.folder.records_file.read_bytes() == records
+    assert endings[1].reason is not None
+    assert "must be a checkpoint" in endings[1].reason and endings[1].reason.endswith("(exit 2)")
+    assert same(read_checkpoint(newest).part("model"), weights)
+    rows = {(r["variant"], r["seed"]): r for r in read_records(tmp_path / "records.jsonl", "cell")}
+    assert len(rows) == 3 and rows["baseline", 1]["status"] == "failed"
+    broken.folder.checkpoint_file(0).unlink()
+    assert {e.status for e in run_study(ready, tmp_path, CPU)} == {"finished"}
+    assert new.folder.model_file.is_file()
+
+
+def test_another_config_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    prepare_study(cells(tmp_path), tmp_path)
+    with pytest.raises(ValueError, match=r"optim.clip: 5.0, 1.0"):
+        prepare_study(cells(tmp_path, (0, 1), optim__clip=1.0), tmp_path)
+    assert not (tmp_path / "runs" / "poisson" / "baseline" / "seed-1").exists()
+
+
+def test_a_signal_goes_to_the_runs_which_save(tmp_path: Path) -> None:
+    config = small(steps=100_000, log_every=1, evaluate_every=50_000)
+    ready = prepare_study(make_cells([config], VARIANTS, (0,), tmp_path), tmp_path)
+    folder: RunFolder = ready[0].folder
+
+    def interrupt() -> None:
+        while len(folder.records()) < 5:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    endings = run_study(ready, tmp_path, Means(device="cpu", parallel=1))
+    assert [ending.status for ending in endings] == ["interrupted", "waiting"]
+    (stop,) = folder.history("stop")
+    assert stop["reason"] == "interrupted" and folder.checkpoint_steps()[-1] == stop["step"] > 0
