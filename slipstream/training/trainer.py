@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -180,14 +181,13 @@ class Trainer:
         if is_due(step, config.log_every, last):
             self._report()
         validates = is_due(step, config.evaluate_every, last)
-        if validates:
-            self.validate()
         every = config.checkpoint_every
-        if is_due(step, every, last) if every else validates:
-            self.save()
-            self._window.reset()
-        elif validates:
-            self._window.reset()
+        saves = is_due(step, every, last) if every else validates
+        with self._window.paused():
+            if validates:
+                self.validate()
+            if saves:
+                self.save()
 
     def _ends(self, stop: StopRequest) -> bool:
         """Whether to stop here, having saved. The ranks must agree, which they do when they log."""
@@ -221,6 +221,7 @@ class Trainer:
         self._record("train", row)
         if self.state.skipped > self.config.skip_limit:
             self.save()
+            self._record("stop", {"step": step, "reason": "diverged"})
             raise TrainingStopped(
                 f"the loss or its gradient was not finite in {self.state.skipped} steps up to"
                 f" step {step}, more than skip_limit = {self.config.skip_limit}; the weights"
@@ -282,6 +283,13 @@ class _Window:
         finite = torch.stack((loss.float(), norm.float())).nan_to_num(0, 0, 0) * taken
         self._sums += torch.cat((finite, torch.stack((taken, skipped))))
         self._points += points
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What happens meanwhile is no part of a step's time."""
+        started = time.perf_counter()
+        yield
+        self._since += time.perf_counter() - started
 
     def take_skipped(self) -> int:
         """The skipped steps, which are then no longer counted here."""

@@ -5,6 +5,7 @@ import math
 import os
 import resource
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,7 @@ def test_too_many_of_them_stop_the_run_with_a_checkpoint(tmp_path: Path) -> None
         TrainingStopped, match=r"not finite in 4 steps up to step 6, more than skip_limit = 3"
     ):
         made.run()
+    assert [row["reason"] for row in rows(made, "stop")] == ["diverged"]
     steps = made.folder.checkpoint_steps()
     assert steps[-1] == 6 and read_checkpoint(made.folder.checkpoint_file(6)).state["skipped"] == 4
 
@@ -156,6 +158,26 @@ def test_skipped_steps_between_log_and_checkpoint_are_not_forgotten(tmp_path: Pa
     counts = {s: read_checkpoint(made.folder.checkpoint_file(s)).state["skipped"] for s in (3, 6)}
     assert counts == {3: 1, 6: 2}
     assert rows(made, "train")[-1]["skipped"] == 2
+    other = trainer(tmp_path / "other", log_every=5, evaluate_every=3, checkpoint_every=12)
+    poison(other, {2})
+    other.run()
+    assert rows(other, "train")[-1]["skipped"] == 1
+
+
+def test_the_time_of_validations_is_not_that_of_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = trainer(tmp_path, log_every=6, evaluate_every=4)
+    validate = made.validate
+
+    def slow() -> dict[str, Any]:
+        time.sleep(1.0)
+        return validate()
+
+    monkeypatch.setattr(made, "validate", slow)
+    made.run()
+    seconds = 6 * 2 * 32 / rows(made, "train")[0]["points_per_second"]
+    assert seconds < 1.0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
