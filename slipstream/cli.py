@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream import demo as demo_story
+from slipstream.audit_commands import audit
 from slipstream.bench.cli import app as bench
 from slipstream.bench.parity import quick_check
 from slipstream.core import runtime
@@ -42,6 +43,7 @@ app.add_typer(bench)
 app.add_typer(data)
 app.command()(train)
 app.command()(study)
+app.command()(audit)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

@@ -207,15 +207,13 @@ class Trainer:
         step = self.state.step
         found = self._window.read()
         self.state.skipped += found.pop("skipped")
-        with self._autocast():
-            kernels = self.model.kernels
         row = {
             "step": step,
             **found,
             "learning_rate": learning_rate(step, self.config),
             "skipped": self.state.skipped,
             "peak_gb": _peak_gb(self.world.device),
-            "kernels": kernels,
+            "kernels": self._kernels(),
         }
         row["points_per_second"] *= self.world.size
         self._record("train", row)
@@ -228,6 +226,11 @@ class Trainer:
                 " before them are in the newest checkpoint (a smaller optim.learning_rate or"
                 " precision=fp32 may help)"
             )
+
+    def _kernels(self) -> str:
+        """Which implementation of slice and deslice a step runs."""
+        with self._autocast():
+            return self.model.kernels
 
     def _autocast(self) -> torch.autocast:
         bf16 = self.config.precision == "bf16"
@@ -247,6 +250,8 @@ class Trainer:
             "threads": torch.get_num_threads(),
             "processes": self.world.size,
             "precision": self.config.precision,
+            "kernels": self._kernels(),
+            "log_every": self.config.log_every,
             "parameters": self.model.parameter_count(),
             "commit": commit(),
             "data_hash": self.setting.data_hash,

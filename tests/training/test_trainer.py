@@ -54,10 +54,31 @@ def test_records_say_what_ran(tmp_path: Path) -> None:
     made.run()
     (start,) = rows(made, "start")
     assert (start["precision"], start["processes"], start["resumed"]) == ("bf16", 1, False)
+    assert start["kernels"].startswith("reference: no CUDA") and start["log_every"] == 2
     assert start["data_hash"] == made.setting.data_hash and len(start["split_hash"]) == 64
     for row in rows(made, "train"):
         assert row["kernels"].startswith("reference: no CUDA") and row["points_per_second"] > 0
         assert math.isfinite(row["loss"]) and row["gradient_norm"] > 0 and row["skipped"] == 0
+
+
+def test_bf16_is_autocast_of_the_same_parameters(tmp_path: Path) -> None:
+    found = []
+    for precision in ("fp32", "bf16"):
+        made = trainer(tmp_path / precision, precision=precision, steps=4)
+        made.run()
+        assert all(w.dtype == torch.float32 for w in weights(made).values())
+        found.append(weights(made))
+    assert not same(*found)
+    for name, w in found[0].items():
+        torch.testing.assert_close(w, found[1][name], rtol=0, atol=5e-3)
+
+
+def test_what_a_killed_process_left_half_written_goes(tmp_path: Path) -> None:
+    made = trainer(tmp_path)
+    half = made.folder.checkpoint_folder / ".step-00000004.safetensors.partial"
+    half.write_bytes(b"half")
+    made.run()
+    assert not half.exists()
 
 
 def test_the_loss_of_a_step_is_that_of_its_batch(tmp_path: Path) -> None:

@@ -1,0 +1,209 @@
+"""What an audit found, as values, JSON and text.
+
+Schema 1 of certificate.json: schema, what ("certificate"), path, date, versions, holds, verdict;
+runs, each with its checks (check, holds, sentence, notes) and its implementation (first and last
+step, kernels, precision, device, threads, processes, commit, versions); across, the checks of
+several runs together, by experiment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slipstream.data.files import write_text
+from slipstream.runs.config import RunConfig
+
+SCHEMA = 1
+_NAMED = 6
+"""Names that a sentence lists before it only counts."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: whether it holds and what was seen."""
+
+    check: str
+    holds: bool
+    sentence: str
+    notes: tuple[str, ...] = ()
+    """What is worth knowing and proves nothing wrong."""
+
+
+def judge(check: str, wrong: Sequence[str], seen: str, notes: Iterable[str] = ()) -> Finding:
+    """A check holds where nothing was found wrong; otherwise the sentence says all that was."""
+    return Finding(check, not wrong, "; ".join(wrong) or seen, tuple(notes))
+
+
+def listed(names: Collection[object]) -> str:
+    """Some names, and how many more there are."""
+    shown = [str(name) for name in names][:_NAMED]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Steps, first to last, that ran on one thing in one way."""
+
+    first: int
+    last: int
+    kernels: str | None
+    """None where the run was interrupted before it recorded which."""
+    precision: str
+    device: str
+    threads: int
+    processes: int
+    commit: str | None
+    versions: Mapping[str, str]
+
+    def __str__(self) -> str:
+        packages = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return (
+            f"steps {self.first} to {self.last}: {self.kernels or 'kernels not recorded'};"
+            f" {self.precision}; {self.device}; {self.processes} processes; {packages};"
+            f" commit {self.commit or 'unknown'}"
+        )
+
+
+@dataclass(frozen=True)
+class RunAudit:
+    """One run: its checks, and what comparing it with others needs."""
+
+    path: str
+    config: RunConfig | None
+    """None where it cannot be read."""
+    findings: tuple[Finding, ...]
+    step: int = 0
+    """That the newest checkpoint has reached."""
+    spans: tuple[Span, ...] = ()
+    numbers: int = 0
+    """In all parameters together."""
+    data_hash: str | None = None
+    split_hash: str | None = None
+    initial: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    """Shape and fingerprint of every parameter of the first checkpoint."""
+
+    @property
+    def holds(self) -> bool:
+        return all(finding.holds for finding in self.findings)
+
+    @property
+    def name(self) -> str:
+        if self.config is None:
+            return self.path
+        config = self.config
+        return f"{config.experiment} {config.model.variant} seed {config.seed}"
+
+    @property
+    def kernels(self) -> list[str]:
+        """The implementations that ran, in the order of the steps."""
+        return list(dict.fromkeys(span.kernels or "not recorded" for span in self.spans))
+
+    def to_json(self) -> dict[str, Any]:
+        config = self.config
+        return {
+            "path": self.path,
+            "experiment": config and config.experiment,
+            "variant": config and config.model.variant,
+            "seed": config and config.seed,
+            "holds": self.holds,
+            "step": self.step,
+            "numbers": self.numbers,
+            "data_hash": self.data_hash,
+            "split_hash": self.split_hash,
+            "checks": [asdict(finding) for finding in self.findings],
+            "implementation": [asdict(span) for span in self.spans],
+        }
+
+
+@dataclass(frozen=True)
+class Certificate:
+    path: str
+    date: str
+    versions: Mapping[str, str]
+    """Of the auditor."""
+    runs: tuple[RunAudit, ...]
+    across: Mapping[str, tuple[Finding, ...]]
+    """By experiment; empty for a single run."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        parts = [run.findings for run in self.runs] + list(self.across.values())
+        return [finding for part in parts for finding in part]
+
+    @property
+    def holds(self) -> bool:
+        return all(finding.holds for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        failed, all_of_them = sum(not f.holds for f in self.findings), len(self.findings)
+        runs = f"{len(self.runs)} run" + ("s" if len(self.runs) != 1 else "")
+        if not failed:
+            return f"{self.path}: all {all_of_them} checks of {runs} hold"
+        return f"{self.path}: {failed} of {all_of_them} checks of {runs} do not hold"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "what": "certificate",
+            "path": self.path,
+            "date": self.date,
+            "versions": dict(self.versions),
+            "holds": self.holds,
+            "verdict": self.verdict,
+            "runs": [run.to_json() for run in self.runs],
+            "across": {name: [asdict(f) for f in part] for name, part in self.across.items()},
+        }
+
+    def text(self) -> str:
+        """Everything."""
+        packages = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        lines = [f"Certificate of {self.path}, {self.date}, by {packages}", ""]
+        for run in self.runs:
+            lines += [f"{run.name}: {run.path}", *_lines(run.findings)]
+            lines += [f"  ran    {span}" for span in run.spans] + [""]
+        for name, findings in self.across.items():
+            lines += [f"{name}, all runs", *_lines(findings), ""]
+        return "\n".join([*lines, f"Verdict: {self.verdict}."]) + "\n"
+
+    def summary(self) -> str:
+        """A line a run, what does not hold, and the verdict."""
+        lines = []
+        for run in self.runs:
+            lines.append(_summary_line(run) if run.holds else f"FAILS  {run.name}: {run.path}")
+            lines += _lines(f for f in run.findings if not f.holds)
+        for name, findings in self.across.items():
+            failed = [finding for finding in findings if not finding.holds]
+            lines += [f"FAILS  {name}, all runs"] * bool(failed) + _lines(failed)
+        return "\n".join([*lines, f"{self.verdict}."])
+
+
+def write_certificate(certificate: Certificate, folder: Path) -> Path:
+    """Write certificate.json and certificate.txt, and say where the text is."""
+    text = folder / "certificate.txt"
+    content = json.dumps(certificate.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
+    write_text(folder / "certificate.json", content + "\n")
+    write_text(text, certificate.text())
+    return text
+
+
+def _lines(findings: Iterable[Finding]) -> list[str]:
+    found = []
+    for finding in findings:
+        found.append(
+            f"  {'holds' if finding.holds else 'FAILS'}  {finding.check}: {finding.sentence}"
+        )
+        found += [f"  note   {finding.check}: {note}" for note in finding.notes]
+    return found
+
+
+def _summary_line(run: RunAudit) -> str:
+    return (
+        f"holds  {run.name}: {len(run.findings)} checks, {run.step} steps, {run.numbers:,}"
+        f" parameters, {' then '.join(run.kernels)}"
+    )
