@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import os
 from collections.abc import Iterator
 
@@ -34,6 +35,9 @@ if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # before anything imports Triton
 
 torch.set_num_threads(1)
+# Before any test starts the server: children that are forked from it have everything imported.
+preload = multiprocessing.get_context("forkserver").set_forkserver_preload
+preload(["slipstream.training.session", "torch._dynamo"])
 
 
 @pytest.fixture

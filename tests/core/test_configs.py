@@ -61,6 +61,7 @@ def test_fields_are_changed(changes: dict[str, Any], expected: Outer) -> None:
         ({"inner.layers": 3.0}, "inner.layers must be a whole number, got 3.0"),
         ({"inner.layers": True}, "inner.layers must be a whole number, got True"),
         ({"inner.ratio": "x"}, "inner.ratio must be a number, got 'x'"),
+        ({"inner.ratio": True}, "inner.ratio must be a number, got True"),
         ({"inner": 3}, "inner must be a mapping with the fields of Inner, got 3"),
         ({"name": 3}, "name must be text, got 3"),
         ({"name.x": 3}, "name must be text, got {'x': 3}"),

@@ -1,8 +1,8 @@
 """Compiles every tile of a table for its GPUs without one; prints each one's resources as JSON.
 
-Run as a process of its own, without Triton's interpreter: python -m
-tests.kernels.compile_tiles TABLE
-[KERNEL]
+Run as a process of its own, without Triton's interpreter:
+
+    python -m tests.kernels.compile_tiles TABLE [KERNEL ...]
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ def resources(compiled: Any, architecture: int) -> dict[str, int]:
     }
 
 
-def main(table: str, kernel: str) -> None:
+def main(table: str, *kernels: str) -> None:
     architecture = TABLES[table].architecture
     for tile, precision, slices, width in problems(table):
-        if kernel not in ("all", tile.kernel):
+        if kernels and tile.kernel not in kernels:
             continue
         flags_of = FLAGS.get(tile.kernel, [{}])
         # A table that nobody has measured is compiled for one of them alone.
@@ -115,4 +115,4 @@ def main(table: str, kernel: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "all")
+    main(*sys.argv[1:])

@@ -334,6 +334,20 @@ def test_recomputing_activations_changes_no_bit(tmp_path: Path, variant: str) ->
     assert same(*found)
 
 
+def test_recomputing_computes_each_layer_twice(tmp_path: Path) -> None:
+    for recompute, times in ((False, 1), (True, 2)):
+        made = trainer(tmp_path / str(recompute), recompute=recompute)
+        calls: list[object] = []
+        note = calls.append
+        for block in made.model.blocks:
+            block.register_forward_pre_hook(lambda module, given, note=note: note(module))
+        made.take_step(next(iter(made.state.loader)))
+        assert len(calls) == times * len(made.model.blocks)
+        calls.clear()
+        made.validate()
+        assert len(calls) == 2 * len(made.model.blocks), "two batches, nothing twice"
+
+
 def test_loaders_workers_change_no_bit(tmp_path: Path) -> None:
     found = []
     for workers in (0, 2):
