@@ -66,7 +66,7 @@ def layouts() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("case", "weight", "bias", "shared_query"), list(layouts()))
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_every_layout(case: Case, weight: str, bias: str, shared_query: bool) -> None:
     check_parity(replace(case, batch=2, weight=weight, bias=bias, shared_query=shared_query))
 
@@ -74,7 +74,7 @@ def test_every_layout(case: Case, weight: str, bias: str, shared_query: bool) ->
 @pytest.mark.parametrize("slices", [16, 32, 64, 128])
 @pytest.mark.parametrize("width", [16, 64])
 @pytest.mark.parametrize("pair", [False, True])
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_single_tile_shapes(slices: int, width: int, pair: bool) -> None:
     check_parity(Case(slices=slices, width=width, values=width, points=70, pair=pair))
 
@@ -92,7 +92,7 @@ def test_single_tile_shapes(slices: int, width: int, pair: bool) -> None:
         (32, 32, 5),
     ],
 )
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_blocked_shapes(slices: int, width: int, values: int, over: str) -> None:
     case = Case(slices=slices, width=width, values=values, points=33, heads=1)
     check_parity(replace(case, pair=True) if over == "pair" else replace(case, over=over))  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ def test_blocked_shapes(slices: int, width: int, values: int, over: str) -> None
 
 @of_each_family
 @pytest.mark.parametrize("points", [1, 2, 31, 129])
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_odd_numbers_of_points(case: Case, points: int) -> None:
     check_parity(replace(case, points=points))
 
@@ -121,14 +121,14 @@ def test_odd_numbers_of_points(case: Case, points: int) -> None:
         pair=st.booleans(),
     )
 )
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @settings(deadline=None, max_examples=25, derandomize=True, phases=[Phase.generate])
 def test_drawn_shapes(case: Case) -> None:
     check_parity(replace(case, over="slots") if case.pair else case, factor=2.0)
 
 
 @of_each_family
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_two_runs_agree_to_the_bit(case: Case) -> None:
     case = replace(case, points=200, batch=2)
     first, second = (outputs_and_gradients(case, torch.float32, "fused") for _ in range(2))
@@ -320,7 +320,7 @@ def test_checkpointing_and_no_grad_change_nothing(variant: str) -> None:
         assert torch.equal(fused(*cloud()), output)
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_a_training_trajectory_stays_with_the_reference() -> None:
     losses = []
     for model in models("baseline"):
