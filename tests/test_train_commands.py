@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -138,6 +139,23 @@ def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     assert process.returncode == 128 + signal.SIGTERM
     assert "saved; the same command goes on" in said
     assert folder.history("stop")[-1]["step"] == folder.checkpoint_steps()[-1]
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path) -> None:
+    """A real limit on the size of files, as a quota is."""
+    folder = RunFolder(tmp_path / "run")
+    given = [sys.executable, "-m", "slipstream", "train", "poisson", "--out", str(folder.path)]
+    limit = (15_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    done = subprocess.run(
+        [*given, *TINY], capture_output=True, text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert f"cannot use '{folder.checkpoint_file(3)}': File too large" in done.stderr
+    assert folder.checkpoint_steps() == [0]
+    assert "Traceback" not in done.stderr and not list(folder.path.rglob("*.partial"))
+    again = slipstream("train", "--out", str(folder.path), "--device", "cpu")
+    assert again.returncode == 0 and "Finished after 6 steps" in again.stdout
 
 
 def test_a_study_ends_with_its_table(tmp_path: Path) -> None:

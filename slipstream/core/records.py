@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from slipstream.core.checks import naming
 from slipstream.core.runtime import versions
 
 SCHEMA = 1
@@ -34,7 +35,7 @@ def append_record(path: Path, kind: str, fields: Mapping[str, Any]) -> dict[str,
     }
     line = json.dumps(row, allow_nan=False) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as file:
+    with naming(path), path.open("ab+") as file:
         _drop_unfinished_line(file)
         file.write(line.encode())
     return row

@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from slipstream.core.checks import naming
 from slipstream.core.runtime import versions
 from slipstream.data.files import publish, sync_folder
 
@@ -65,9 +66,10 @@ def write_tensors(
     content = save(plain, {_HEADER: json.dumps(header, allow_nan=False)})
     aside = path.with_name(f".{path.name}.partial")
     try:
-        aside.write_bytes(content)
-        publish(aside, path)
-        sync_folder(path.parent)
+        with naming(path):
+            aside.write_bytes(content)
+            publish(aside, path)
+            sync_folder(path.parent)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise

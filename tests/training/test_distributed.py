@@ -86,6 +86,19 @@ def test_when_a_rank_dies_all_end_and_the_run_goes_on_exactly(both: Path, tmp_pa
     assert len(folder.history("start")) == 2
 
 
+def test_a_preempted_run_of_several_processes_saves(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.begin(small(steps=100_000, log_every=5, evaluate_every=50_000, batch=1))
+    process = torchrun(folder.path)
+    until = time.monotonic() + 60
+    while not folder.history("train") and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    (stop,) = folder.history("stop")
+    assert stop["reason"] == "interrupted" and stop["step"] == folder.checkpoint_steps()[-1] > 0
+
+
 def test_another_number_of_processes_is_refused(tmp_path: Path) -> None:
     train(small(steps=4), tmp_path / "run", device="cpu")
     process = torchrun(tmp_path / "run")
