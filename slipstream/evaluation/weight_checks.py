@@ -14,10 +14,9 @@ from torch import Tensor
 from slipstream.core.runtime import package_version
 from slipstream.evaluation.artefacts import Artefacts, Saved
 from slipstream.evaluation.certificate import Finding, judge, listed
-from slipstream.models.structure import Shapes, expected_parameters
-from slipstream.models.variants import variant_named
+from slipstream.models.structure import Shapes
 from slipstream.runs.config import RunConfig
-from slipstream.runs.model_file import build_model
+from slipstream.runs.model_file import build_model, weight_shapes
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 """Of parameters, by the precision of the config; bf16 is autocast."""
@@ -60,14 +59,8 @@ _PARTS = {
 def check_parameters(run: Artefacts) -> Finding:
     """Names, shapes and counts are those of the variant in the first, the last and the best."""
     assert run.config and run.schema and run.last
-    config, schema = run.config, run.schema
-    expected = expected_parameters(
-        variant_named(config.model.variant),
-        config.model.size,
-        coord_dim=schema.coord_dim,
-        feature_dim=schema.feature_dim,
-        out_dim=schema.target_dim,
-    )
+    config = run.config
+    expected = weight_shapes(config, run.schema)
     places: dict[str, list[str]] = {}
     for saved in _looked_at(run):
         for complaint in _misfits(saved.weights, expected, config):

@@ -21,7 +21,7 @@ from slipstream.core.shapes import Float
 from slipstream.data.fields import Schema
 from slipstream.data.normalize import Normaliser
 from slipstream.kernels.plan import Impl
-from slipstream.models.structure import check_structure, expected_parameters
+from slipstream.models.structure import Shapes, check_structure, expected_parameters
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import variant_named
 from slipstream.runs.checkpoint import read_tensors, write_tensors
@@ -107,11 +107,16 @@ def check_weights(
     weights: Mapping[str, Tensor], config: RunConfig, schema: Schema, what: str
 ) -> None:
     """Raise ValueError unless these are the parameters of the config's variant, and no other."""
-    expected = expected_parameters(
+    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+    check_structure(shapes, weight_shapes(config, schema), what)
+
+
+def weight_shapes(config: RunConfig, schema: Schema) -> Shapes:
+    """Name and shape of every parameter that a run must have."""
+    return expected_parameters(
         variant_named(config.model.variant),
         config.model.size,
         coord_dim=schema.coord_dim,
         feature_dim=schema.feature_dim,
         out_dim=schema.target_dim,
     )
-    check_structure({name: tuple(w.shape) for name, w in weights.items()}, expected, what)

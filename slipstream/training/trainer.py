@@ -11,14 +11,11 @@ of device (and, on a CPU, with as many threads).
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
 
 from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, derive_seed, device_name
@@ -39,6 +36,7 @@ from slipstream.training.optim import learning_rate, make_optimizer, update
 from slipstream.training.signals import StopRequest, stop_requests
 from slipstream.training.sinks import Listener
 from slipstream.training.state import Setting, TrainState
+from slipstream.training.window import Window
 
 
 class TrainingStopped(RuntimeError):
@@ -83,7 +81,7 @@ class Trainer:
         self.network = world.wrap(self.model)
         if config.compile:
             self.network = torch.compile(self.network)  # type: ignore[assignment]
-        self._window = _Window(world.device)
+        self._window = Window(world.device)
 
     def run(self) -> Outcome:
         """Train from the newest checkpoint, or from the start, to the last step or a signal.
@@ -269,51 +267,6 @@ class Trainer:
         append_record(self.folder.records_file, kind, row)
         for listen in self.listeners:
             listen(kind, row)
-
-
-class _Window:
-    """Losses and norms since the last report, on the device, so that no step waits for it."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self.reset()
-
-    def reset(self) -> None:
-        self._sums = torch.zeros(4, device=self.device)
-        self._points = 0
-        self._since = time.perf_counter()
-
-    def add(self, loss: Tensor, norm: Tensor, skipped: Tensor, points: int) -> None:
-        taken = 1 - skipped
-        finite = torch.stack((loss.float(), norm.float())).nan_to_num(0, 0, 0) * taken
-        self._sums += torch.cat((finite, torch.stack((taken, skipped))))
-        self._points += points
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """What happens meanwhile is no part of a step's time."""
-        started = time.perf_counter()
-        yield
-        self._since += time.perf_counter() - started
-
-    def take_skipped(self) -> int:
-        """The skipped steps, which are then no longer counted here."""
-        count = int(self._sums[3].item())
-        self._sums[3] = 0
-        return count
-
-    def read(self) -> dict[str, Any]:
-        """Means over the steps that were taken; None where there were none."""
-        loss, norm, taken, skipped = self._sums.tolist()
-        seconds = time.perf_counter() - self._since
-        found = {
-            "loss": loss / taken if taken else None,
-            "gradient_norm": norm / taken if taken else None,
-            "points_per_second": self._points / seconds,
-            "skipped": int(skipped),
-        }
-        self.reset()
-        return found
 
 
 def _finite(value: float) -> float | None:

@@ -1,0 +1,56 @@
+"""What happened in the steps since the last report, gathered without waiting for the device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Window:
+    """Sums of losses and norms, on the device; read every so many steps."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.reset()
+
+    def reset(self) -> None:
+        self._sums = torch.zeros(4, device=self.device)
+        self._points = 0
+        self._since = time.perf_counter()
+
+    def add(self, loss: Tensor, norm: Tensor, skipped: Tensor, points: int) -> None:
+        taken = 1 - skipped
+        finite = torch.stack((loss.float(), norm.float())).nan_to_num(0, 0, 0) * taken
+        self._sums += torch.cat((finite, torch.stack((taken, skipped))))
+        self._points += points
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What happens meanwhile is no part of a step's time."""
+        started = time.perf_counter()
+        yield
+        self._since += time.perf_counter() - started
+
+    def take_skipped(self) -> int:
+        """The skipped steps, which are then no longer counted here."""
+        count = int(self._sums[3].item())
+        self._sums[3] = 0
+        return count
+
+    def read(self) -> dict[str, Any]:
+        """Means over the steps that were taken; None where there were none."""
+        loss, norm, taken, skipped = self._sums.tolist()
+        seconds = time.perf_counter() - self._since
+        found = {
+            "loss": loss / taken if taken else None,
+            "gradient_norm": norm / taken if taken else None,
+            "points_per_second": self._points / seconds,
+            "skipped": int(skipped),
+        }
+        self.reset()
+        return found
