@@ -17,7 +17,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,13 @@ class RunFolder:
             file.truncate(0)
             file.write(json.dumps({"process": os.getpid(), "host": platform.node()}))
             file.flush()
-            yield
+            try:
+                yield
+            finally:
+                if not self.exists:  # it never began, so nothing is left of it
+                    (self.path / "lock").unlink(missing_ok=True)
+                    with suppress(OSError):  # where there is something else in it
+                        self.path.rmdir()
 
 
 _MAY_PRECEDE = ("lock", "data", "log.txt")

@@ -92,6 +92,8 @@ def test_a_run_in_use_is_refused_until_its_process_dies(tmp_path: Path) -> None:
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()
+    (tmp_path / "held").unlink()
+    RunFolder(tmp_path).begin(small())
     with RunFolder(tmp_path).locked():
         assert str(os.getpid()) in (tmp_path / "lock").read_text()
 

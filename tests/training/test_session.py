@@ -43,7 +43,10 @@ def test_bad_input_changes_nothing(tmp_path: Path) -> None:
 def test_a_run_whose_data_do_not_fit_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be at most the 32 rows"):
         train(small(data__points=33), tmp_path / "r", device="cpu")
-    assert not RunFolder(tmp_path / "r").exists
+    assert [path.name for path in (tmp_path / "r").iterdir()] == ["data"]
+    with pytest.raises(ValueError, match="must be a store with a manifest"):
+        train(with_store(small(), tmp_path / "no"), tmp_path / "s", device="cpu")
+    assert not (tmp_path / "s").exists()
     with pytest.raises(ValueError, match=r"must be a run to go on with, got no config.json"):
         train(None, tmp_path / "none", device="cpu")
     assert not (tmp_path / "none").exists()
