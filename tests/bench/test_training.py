@@ -27,7 +27,7 @@ def test_bench_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "slipstream.bench.training_commands.PAPER", Size(layers=1, width=8, heads=2, slices=3)
     )
     out = tmp_path / "r.jsonl"
-    given = ["resume", "--kills", "2", "--steps", "60", "--points", "32", "--out", str(out)]
+    given = ["resume", "--kills", "2", "--steps", "150", "--points", "32", "--out", str(out)]
     done = CliRunner().invoke(app, [*given, "--device", "cpu"])
     assert done.exit_code == 0, done.output
     (record,) = read_records(out, "resume")

@@ -8,7 +8,7 @@ from slipstream.bench import kills
 from slipstream.bench.kills import kill_and_compare
 from tests.training.small import small
 
-LONG = {"steps": 150, "log_every": 1, "evaluate_every": 10, "checkpoint_every": 4}
+LONG = {"steps": 300, "log_every": 1, "evaluate_every": 10, "checkpoint_every": 4}
 
 
 def test_a_run_killed_ten_times_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
