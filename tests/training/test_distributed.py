@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,14 +25,32 @@ from tests.training.small import same, small
 ROOT = Path(__file__).parents[2]
 
 
-def torchrun(out: Path) -> subprocess.Popen[str]:
-    """Go on with the run in `out`, in two processes."""
+@contextmanager
+def torchrun(out: Path) -> Iterator[subprocess.Popen[str]]:
+    """Go on with the run in `out`, in two processes.
+
+    One at a time on this machine: torchrun looks for a free port and takes it later.
+    """
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     command += ["-m", "slipstream", "train", "--out", str(out), "--device", "cpu"]
-    return subprocess.Popen(
-        command, cwd=ROOT, env=child_environment(OMP_NUM_THREADS="1"),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-    )  # fmt: skip
+    with (Path(tempfile.gettempdir()) / "slipstream-torchrun.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=child_environment(OMP_NUM_THREADS="1"),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def finish(out: Path) -> None:
+    with torchrun(out) as process:
+        said, _ = process.communicate(timeout=180)
+        assert process.returncode == 0, said
 
 
 def last_weights(out: Path) -> dict[str, torch.Tensor]:
@@ -47,9 +69,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two processes with batch 1."""
     path = tmp_path_factory.mktemp("both") / "run"
     RunFolder(path).begin(small(**COMMON, batch=1))
-    process = torchrun(path)
-    said, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, said
+    finish(path)
     return path
 
 
@@ -72,17 +92,15 @@ def test_two_processes_are_one_with_twice_the_batch(both: Path, tmp_path: Path) 
 def test_when_a_rank_dies_all_end_and_the_run_goes_on_exactly(both: Path, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.begin(small(**COMMON, batch=1))
-    process = torchrun(folder.path)
-    until = time.monotonic() + 60
-    while len(folder.records()) < 12 and time.monotonic() < until:
-        time.sleep(0.005)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(children[-1]), signal.SIGKILL)
-    process.communicate(timeout=90)
+    with torchrun(folder.path) as process:
+        until = time.monotonic() + 60
+        while len(folder.records()) < 12 and time.monotonic() < until:
+            time.sleep(0.005)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(children[-1]), signal.SIGKILL)
+        process.communicate(timeout=90)
     assert process.returncode != 0 and not folder.history("stop")
-    again = torchrun(folder.path)
-    said, _ = again.communicate(timeout=120)
-    assert again.returncode == 0, said
+    finish(folder.path)
     assert same(last_weights(both), last_weights(folder.path))
     assert len(folder.history("start")) == 2
 
@@ -90,19 +108,19 @@ def test_when_a_rank_dies_all_end_and_the_run_goes_on_exactly(both: Path, tmp_pa
 def test_a_preempted_run_of_several_processes_saves(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.begin(small(steps=100_000, log_every=5, evaluate_every=50_000, batch=1))
-    process = torchrun(folder.path)
-    until = time.monotonic() + 60
-    while not folder.history("train") and time.monotonic() < until:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    with torchrun(folder.path) as process:
+        until = time.monotonic() + 60
+        while not folder.history("train") and time.monotonic() < until:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
     (stop,) = folder.history("stop")
     assert stop["reason"] == "interrupted" and stop["step"] == folder.checkpoint_steps()[-1] > 0
 
 
 def test_another_number_of_processes_is_refused(tmp_path: Path) -> None:
     train(small(steps=4), tmp_path / "run", device="cpu")
-    process = torchrun(tmp_path / "run")
-    said, _ = process.communicate(timeout=120)
+    with torchrun(tmp_path / "run") as process:
+        said, _ = process.communicate(timeout=120)
     assert process.returncode != 0 and "the number of processes must be that of" in said
     assert "Traceback (most recent call last)" not in said.split("slipstream:")[0]
