@@ -75,7 +75,7 @@ def test_bf16_is_autocast_of_the_same_parameters(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_half_written_goes(tmp_path: Path) -> None:
     made = trainer(tmp_path)
-    half = made.folder.checkpoint_folder / ".step-00000004.safetensors.partial"
+    half = made.folder.checkpoint_folder / ".step-00000003.safetensors.partial"
     half.write_bytes(b"half")
     made.run()
     assert not half.exists()
