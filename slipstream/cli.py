@@ -27,9 +27,8 @@ from slipstream.models.transolver import Transolver
 from slipstream.models.variants import VARIANTS
 from slipstream.study_commands import study
 from slipstream.train_commands import train, training_bar
-from slipstream.training.memory import OutOfMemory
 from slipstream.training.sinks import Listener
-from slipstream.training.trainer import TrainingStopped
+from slipstream.training.stopped import TrainingStopped
 
 app = typer.Typer(
     name="slipstream",
@@ -57,7 +56,7 @@ def main() -> None:
     except ValueError as error:
         print(f"slipstream: {error}", file=sys.stderr)
         sys.exit(2)
-    except (TrainingStopped, OutOfMemory) as error:
+    except TrainingStopped as error:
         print(f"slipstream: {error}", file=sys.stderr)
         sys.exit(1)
 

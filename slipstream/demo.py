@@ -10,11 +10,11 @@ from pathlib import Path
 from slipstream.core.records import append_record
 from slipstream.core.runtime import device_name, pick_device
 from slipstream.experiments import poisson
-from slipstream.runs.config import RunConfig
+from slipstream.runs.config import RunConfig, with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import load_model
 from slipstream.training.data import open_data
-from slipstream.training.session import train, with_store
+from slipstream.training.session import train
 from slipstream.training.sinks import Listener
 
 VARIANTS = ("baseline", "no-token-attention", "mlp-only", "slice-once")

@@ -8,7 +8,8 @@ pieces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,7 +42,7 @@ class ErrorSums:
 
     def relative(self) -> tuple[Float[Tensor, "S G"], Bool[Tensor, "S G"]]:
         """The relative errors, and where they are defined; 0 where the target is all zero."""
-        defined = self.reference > 0
+        defined = self.reference != 0  # NaN is defined, and stays NaN
         ratio = self.difference / torch.where(defined, self.reference, 1)
         ratio = torch.where(defined, ratio, 0)
         if self.order == 2:
@@ -104,49 +105,45 @@ def relative_error(
     return errors.sum() / defined.sum().clamp(min=1)
 
 
-class MeanRelativeError:
-    """The metric over a data set: `update` with one batch after another, then read it.
+@dataclass(frozen=True)
+class Errors:
+    """The metric over a data set: the relative error of every sample and group.
 
-    Undefined pairs (a target that is all zero) are an error, or left out and counted with
-    `on_zero="skip"`.
+    None where the target is zero throughout; what is not finite stays so, for the caller to see.
     """
 
-    def __init__(self, groups: Groups, *, order: Order = 1, on_zero: OnZero = "error") -> None:
-        check_choice("on_zero", on_zero, ("error", "skip"))
-        self.groups, self.order, self.on_zero = dict(groups), order, on_zero
-        self._total = torch.zeros(len(self.groups), dtype=torch.float64)
-        self._count = torch.zeros(len(self.groups), dtype=torch.int64)
-        self.skipped = 0
-        """Pairs of sample and group left out because the target is zero."""
+    groups: tuple[str, ...]
+    samples: Mapping[str, tuple[float | None, ...]]
 
-    @torch.no_grad()
-    def update(self, prediction: Tensor, target: Tensor, *, mask: Tensor | None = None) -> None:
-        """Count a batch of whole samples."""
-        sums = error_sums(prediction, target, self.groups, order=self.order, mask=mask)
-        _check_values(prediction, target, mask)
-        self.update_sums(sums)
+    @classmethod
+    def of(cls, sums: ErrorSums, groups: Groups, samples: Sequence[str]) -> Errors:
+        """Of samples whose sums are complete, by their names."""
+        ratios, defined = (part.tolist() for part in sums.relative())
+        found: dict[str, tuple[float | None, ...]] = {}
+        for sample, values, known in zip(samples, ratios, defined, strict=True):
+            pairs = zip(values, known, strict=True)
+            found[sample] = tuple(value if here else None for value, here in pairs)
+        return cls(tuple(groups), found)
 
-    @torch.no_grad()
-    def update_sums(self, sums: ErrorSums) -> None:
-        """Count samples whose sums were gathered over chunks of points."""
-        check_finite("the sums of the metric", torch.stack((sums.difference, sums.reference)))
-        _check_targets(sums, self.groups, self.on_zero)
-        errors, defined = sums.relative()
-        self._total += errors.sum(0).double().cpu()
-        self._count += defined.sum(0).cpu()
-        self.skipped += int((~defined).sum())
+    def __or__(self, other: Errors) -> Errors:
+        """Of the samples of both, in the order of their names."""
+        if self.groups != other.groups:
+            raise ValueError(f"the other Errors must have groups {self.groups}, got {other.groups}")
+        return Errors(self.groups, dict(sorted({**self.samples, **other.samples}.items())))
 
     def by_group(self) -> dict[str, float]:
-        """The mean over samples, per group."""
-        if not bool((self._count > 0).all()):
-            raise ValueError("the metric must have seen at least one sample of every group")
-        means = (self._total / self._count).tolist()
-        return dict(zip(self.groups, means, strict=True))
+        """The mean over samples, per group; NaN for a group that no sample defines."""
+        columns = zip(*self.samples.values(), strict=True)
+        return {g: _mean(column) for g, column in zip(self.groups, columns, strict=True)}
 
     def mean(self) -> float:
-        """The mean over samples and groups."""
-        self.by_group()
-        return float(self._total.sum() / self._count.sum())
+        """Over samples and groups: the paper's metric."""
+        return _mean(value for row in self.samples.values() for value in row)
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    defined = [value for value in values if value is not None]
+    return math.fsum(defined) / len(defined) if defined else math.nan
 
 
 def _check_arguments(

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -21,14 +20,14 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from slipstream.core.checked_yaml import read_yaml
 from slipstream.core.configs import overlay
 from slipstream.data.ingest import Progress as Made
 from slipstream.experiments import EXPERIMENTS, experiment
-from slipstream.runs.config import RunConfig
+from slipstream.runs.config import RunConfig, with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.store_commands import parse_settings
 from slipstream.training.session import train as train_run
-from slipstream.training.session import with_store
 from slipstream.training.trainer import Outcome
 
 Config = Annotated[
@@ -112,7 +111,7 @@ def make_config(
     """An experiment, with the fields of a file, then of --set, then of the other options."""
     found = experiment(name)
     if file is not None:
-        found = overlay(found, _read_yaml(file), fixed=("experiment",))
+        found = overlay(found, read_yaml(file).mapping(), fixed=("experiment",))
     if settings:
         found = overlay(found, parse_settings(settings), fixed=("experiment",))
     found = with_store(found, store)
@@ -222,14 +221,3 @@ def _list(as_json: bool) -> None:
         facts = (f"{row['steps']:,} steps", f"batch {row['batch']}", points, row["precision"])
         print(f"{row['name']:24}{', '.join(facts)}; {row['data']} data\n    {row['summary']}")
     print("--show prints a whole config, --set and --config change it.")
-
-
-def _read_yaml(path: Path) -> Mapping[str, Any]:
-    try:
-        value = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problem = getattr(error, "problem", None) or "not text"
-        raise ValueError(f"{path} must be YAML, got {problem}") from None
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{path} must hold fields of a config, got {type(value).__name__}")
-    return value

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipstream.metrics import ErrorSums, MeanRelativeError, error_sums, relative_error
+from slipstream.metrics import Errors, ErrorSums, error_sums, relative_error
 
 GROUPS = {"p": (0,), "u": (1, 2)}
 NAN = float("nan")
@@ -18,6 +18,10 @@ def pair(samples: int = 3, points: int = 6) -> tuple[torch.Tensor, torch.Tensor]
     shape = (2, samples, points, 3)
     prediction, target = torch.randn(shape, generator=draw, dtype=torch.float64)
     return prediction, target
+
+
+def errors_of(prediction: torch.Tensor, target: torch.Tensor, names: str = "ab") -> Errors:
+    return Errors.of(error_sums(prediction, target, GROUPS), GROUPS, list(names))
 
 
 def by_hand(
@@ -69,9 +73,8 @@ def test_chunks_of_points_add_up(cut: int, order: int) -> None:
 
 def test_streaming_over_batches_is_the_mean_over_samples() -> None:
     prediction, target = pair(samples=5)
-    metric = MeanRelativeError(GROUPS)
-    metric.update(prediction[:2], target[:2])
-    metric.update(prediction[2:], target[2:])
+    metric = errors_of(prediction[2:], target[2:], "cde") | errors_of(prediction[:2], target[:2])
+    assert list(metric.samples) == list("abcde")
     errors, _ = error_sums(prediction, target, GROUPS).relative()
     assert math.isclose(metric.mean(), errors.mean().item(), rel_tol=1e-12)
     assert metric.by_group() == pytest.approx({"p": errors[:, 0].mean().item(),
@@ -99,11 +102,9 @@ def test_a_zero_target_is_an_error_or_a_skip_but_never_a_nan() -> None:
     skipped.backward()
     assert prediction.grad is not None and prediction.grad.isfinite().all()
 
-    metric = MeanRelativeError(GROUPS, on_zero="skip")
-    metric.update(prediction.detach(), target)
-    assert metric.skipped == 1 and metric.mean() == pytest.approx(sum(kept) / 5)
-    with pytest.raises(ValueError, match="only zeros for sample 1, group 'u'"):
-        MeanRelativeError(GROUPS).update(prediction.detach(), target)
+    metric = errors_of(prediction.detach(), target, "abc")
+    assert metric.samples["b"][1] is None and metric.mean() == pytest.approx(sum(kept) / 5)
+    assert metric.by_group()["u"] == pytest.approx((rows[0][1] + rows[2][1]) / 2)
 
 
 def test_all_targets_zero_gives_zero_loss_not_nan() -> None:
@@ -146,10 +147,7 @@ def test_nan_and_infinity_are_named(where: str, bad: float) -> None:
     message = f"{where} must be finite, got 1 NaN or infinite of 54 values"
     with pytest.raises(ValueError, match=message):
         relative_error(**arguments, groups=GROUPS)
-    with pytest.raises(ValueError, match=message):
-        MeanRelativeError(GROUPS).update(**arguments)
-    with pytest.raises(ValueError, match="sums of the metric must be finite"):
-        MeanRelativeError(GROUPS).update_sums(error_sums(**arguments, groups=GROUPS))
+    assert not math.isfinite(errors_of(**arguments, names="abc").mean())
 
 
 def test_a_nan_prediction_is_a_nan_loss_for_the_training_loop() -> None:
@@ -183,10 +181,9 @@ def test_bad_arguments(no_shape_checks: None, changes: dict[str, object], messag
 
 
 def test_bad_use_of_the_accumulators(no_shape_checks: None) -> None:
-    with pytest.raises(ValueError, match="must have seen at least one sample"):
-        MeanRelativeError(GROUPS).mean()
-    with pytest.raises(ValueError, match="on_zero must be one of error, skip"):
-        MeanRelativeError(GROUPS, on_zero="x")  # type: ignore[arg-type]
+    assert math.isnan(Errors(("p", "u"), {}).mean())
+    with pytest.raises(ValueError, match=r"must have groups \('p',\), got \('u',\)"):
+        Errors(("p",), {}) | Errors(("u",), {})
     one, two = (ErrorSums(torch.ones(1, 1), torch.ones(1, 1), order) for order in (1, 2))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must have order 1, got 2"):
         one + two

@@ -64,10 +64,13 @@ def test_list_and_show(called: Call) -> None:
 
 
 def test_files_and_settings_overlay_an_experiment(tmp_path: Path, called: Call) -> None:
-    (tmp_path / "c.yaml").write_text("steps: 7\nmodel:\n  size: {layers: 3}\noptim.clip: 2\n")
+    (tmp_path / "c.yaml").write_text(
+        "steps: 7\nmodel:\n  size: {layers: 3}\noptim.clip: 2\noptim.weight_decay: 1e-4\n"
+    )
     given = ("train", "poisson", "--show", "--config", str(tmp_path / "c.yaml"))
     config = json.loads(called(*given, "--set", "steps=9", "--set", "evaluate_every=9"))
     assert (config["steps"], config["model"]["size"]["layers"]) == (9, 3)
+    assert config["optim"]["weight_decay"] == 1e-4, "which YAML takes for text"
     assert config["optim"]["clip"] == 2.0 and config["model"]["size"]["width"] == 64
 
 
@@ -82,9 +85,15 @@ def test_files_and_settings_overlay_an_experiment(tmp_path: Path, called: Call) 
         (("train", "poisson", "--out", "r", "--set", "optim.lr=1"), "must be one of learning_rate"),
         (("train", "poisson", "--out", "r", "--set", "experiment=x"), "must be one of data, model"),
         (("train", "poisson", "--out", "r", "--variant", "base"), "variant must be one of baselin"),
-        (("train", "poisson", "--out", "r", "--config", "no.yaml"), "cannot use 'no.yaml'"),
+        (
+            ("train", "poisson", "--out", "r", "--config", "no.yaml"),
+            "no.yaml must be a YAML file, got no such",
+        ),
         (("train", "poisson", "--out", "r", "--config", "bad.yaml"), "bad.yaml must be YAML, got"),
-        (("train", "poisson", "--out", "r", "--config", "list.yaml"), "must hold fields of a conf"),
+        (
+            ("train", "poisson", "--out", "r", "--config", "list.yaml"),
+            "list.yaml: the file must be a mapping",
+        ),
         (("train", "poisson", "--out", "r", "--device", "tpu7"), "device must be auto, cpu, cuda"),
         (("train", "poisson", "--out", "mine", *TINY), "must be a run or an empty folder, got a."),
         (("train", "own", "--out", "r"), "data.store must name the point store of the run"),

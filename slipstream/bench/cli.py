@@ -19,7 +19,6 @@ from slipstream.bench import parity as parity_grid
 from slipstream.bench import run, subjects, tables
 from slipstream.bench.mesh import measure_mesh
 from slipstream.bench.training_commands import resume, trainer
-from slipstream.bench.workers import available_cores
 from slipstream.core import runtime
 from slipstream.core.checks import check_whole
 from slipstream.core.records import append_record, read_records
@@ -74,7 +73,7 @@ def parity(
             " kernels on the CPU"
         )
     selected = _select(parity_grid.all_cases(str(chosen)), only)
-    count = _workers(workers, default=available_cores() - 2 if chosen.type == "cuda" else 0)
+    count = _workers(workers, default=runtime.available_cores() - 2 if chosen.type == "cuda" else 0)
     records = parity_grid.run_parity(selected, out, device=str(chosen), workers=count)
     rows = _watch("parity", _with_markdown(records, out), len(selected), _say_if_red)
     red = sum(not row["green"] for row in rows)
@@ -157,7 +156,7 @@ def tune(
     from slipstream.bench import tune as sweep  # it imports Triton
 
     selected = _select(sweep.tune_cases(), only)
-    count = _workers(workers, default=available_cores() - 2)
+    count = _workers(workers, default=runtime.available_cores() - 2)
     device = torch.device(_gpu("tune"))
     timings = out.with_suffix(".jsonl")
     common = {"device": runtime.device_name(device), "commit": runtime.commit()}

@@ -21,7 +21,7 @@ from slipstream.data.batches import PointDataset
 from slipstream.data.cloud import RowBlocks, Rows
 from slipstream.data.fields import Field, Schema
 from slipstream.data.ingest import ingest
-from slipstream.data.loader import Loader
+from slipstream.data.loader import Loader, endless
 from slipstream.data.sampling import Sampling
 from slipstream.data.store import Store, open_store
 
@@ -97,7 +97,7 @@ def measure_loader(
 ) -> dict[str, float | int]:
     """Draws a second that a loader hands out, from warm cache."""
     loader = Loader(PointDataset(store, "train", points=points), workers=workers)
-    handed = _endless(loader)
+    handed = endless(loader)
     for _ in range(2 * max(1, workers) + 2):
         next(handed)
     started = time.perf_counter()
@@ -108,11 +108,6 @@ def measure_loader(
 
 def _draw(dataset: PointDataset, epoch: int) -> object:
     return dataset[(epoch, 0)]
-
-
-def _endless(loader: Loader) -> Iterator[Any]:
-    while True:
-        yield from loader
 
 
 def _median_ms(call: Callable[[int], object], repeats: int, warm_up: int = 1) -> float:

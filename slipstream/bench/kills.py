@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from slipstream.runs.checkpoint import read_checkpoint, read_tensors
 from slipstream.runs.config import RunConfig
 from slipstream.runs.folder import RunFolder
@@ -107,5 +110,5 @@ def _different(whole: RunFolder, broken: RunFolder) -> list[str]:
     return found
 
 
-def _equal(one: dict, other: dict, name: str) -> bool:  # type: ignore[type-arg]
-    return name in one and name in other and bool((one[name] == other[name]).all())
+def _equal(one: dict[str, Tensor], other: dict[str, Tensor], name: str) -> bool:
+    return name in one and name in other and torch.equal(one[name], other[name])

@@ -21,12 +21,12 @@ from slipstream.bench.subjects import make_step
 from slipstream.core.checks import check_whole
 from slipstream.data.fields import Field, Schema
 from slipstream.data.ingest import ingest
+from slipstream.data.loader import endless
 from slipstream.data.store import open_store
 from slipstream.kernels.plan import Impl
 from slipstream.models.variants import PAPER, Size
 from slipstream.runs.config import DataConfig, ModelConfig, RunConfig
 from slipstream.runs.folder import RunFolder
-from slipstream.training.data import endless
 from slipstream.training.distributed import World
 from slipstream.training.trainer import Trainer
 

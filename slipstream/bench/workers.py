@@ -7,7 +7,6 @@ process that died, hangs, or has lost its device is replaced, and the rest of it
 from __future__ import annotations
 
 import multiprocessing
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -31,10 +30,6 @@ class Outcome:
     seconds: float = 0.0
     device_lost: bool = False
     """Whether the process can do nothing more on its GPU."""
-
-
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_tasks(

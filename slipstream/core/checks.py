@@ -6,23 +6,10 @@ Every function raises ValueError with one sentence; the command line turns it in
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Have errors of the system name the file: those of writing, as on a full disk, do not."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None and error.errno is not None:
-            raise OSError(error.errno, error.strerror, str(path)) from None
-        raise
 
 
 def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:

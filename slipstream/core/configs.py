@@ -8,6 +8,7 @@ names the place, what is expected there and what came. The dataclass then checks
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
 from types import NoneType, UnionType
@@ -107,10 +108,20 @@ def converted(value: Any, hint: Any, place: str) -> Any:
         return from_json(hint, value, place=place)  # type: ignore[arg-type]
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if hint is float and isinstance(value, str) and (number := _number(value)) is not None:
+        return number
     wanted = NoneType if hint is None else kind or hint
     if hint is not Any and (type(value) is not wanted):
         raise ValueError(f"{place} must be {_named(hint)}, got {value!r}")
     return value
+
+
+def _number(text: str) -> float | None:
+    """1e-3 is a number, which YAML takes for text because it lacks a point."""
+    try:
+        return float(text) if re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", text) else None
+    except OverflowError:
+        return None
 
 
 def _any_of(value: Any, hints: Sequence[Any], place: str) -> Any:

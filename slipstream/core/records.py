@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.checks import naming
+from slipstream.core.files import naming
 from slipstream.core.runtime import versions
 
 SCHEMA = 1

@@ -53,6 +53,11 @@ def device_name(device: torch.device) -> str:
     return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
 
 
+def available_cores() -> int:
+    """That this process may run on, which can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @cache
 def multiprocessors(device: torch.device) -> int:
     """Of a CUDA device; 1 anywhere else."""

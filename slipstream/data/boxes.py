@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.checks import check_whole
+from slipstream.core.files import sha256_of, sync_folder
 from slipstream.data.cloud import RowBlocks
-from slipstream.data.files import sha256_of, sync_folder
 from slipstream.data.manifest import (
     NAME,
     Manifest,

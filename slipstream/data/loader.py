@@ -119,6 +119,12 @@ class Loader:
         self._remaining.epoch, self._remaining.position = state["epoch"], state["position"]
 
 
+def endless(loader: Loader) -> Iterator[Batch]:
+    """One epoch after the other, from where the loader is."""
+    while True:
+        yield from loader
+
+
 class _Remaining(Sampler[list[Item]]):
     """The items of the batches that are left of an epoch.
 

@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from slipstream.core.files import json_text, read_json, write_text
 from slipstream.core.version import VERSION
 from slipstream.data.fields import Schema
-from slipstream.data.files import json_text, read_json, write_text
 from slipstream.data.statistics import Statistics, merge_statistics
 
 SCHEMA = 1

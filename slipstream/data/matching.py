@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 
 NEAR = 1e-6
 """Two places are one when they lie no further apart than this, in lengths of the mesh."""

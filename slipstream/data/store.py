@@ -20,9 +20,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from slipstream.core.checks import check_choice
+from slipstream.core.files import publish
 from slipstream.data.cloud import Cloud, RowBlocks, Rows, checked_blocks
 from slipstream.data.fields import Schema
-from slipstream.data.files import publish
 from slipstream.data.manifest import NAME, Manifest, SampleEntry, check_sample_id, read_manifest
 from slipstream.data.pairs import OPTION
 from slipstream.data.permute import BUCKET_BYTES, write_permuted

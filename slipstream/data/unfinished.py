@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slipstream.data.files import json_text, read_json, write_text
+from slipstream.core.files import json_text, read_json, write_text
 from slipstream.data.manifest import NAME, Manifest, Origin, SampleEntry, read_manifest
 from slipstream.data.splits import Splits
 from slipstream.data.store import sample_file

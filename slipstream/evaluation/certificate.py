@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slipstream.data.files import write_text
+from slipstream.core.files import write_text
 from slipstream.runs.config import RunConfig
 
 SCHEMA = 1

@@ -7,9 +7,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from slipstream.models.variants import BASELINE
 from slipstream.runs.folder import RunFolder
-
-BASELINE = "baseline"
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from slipstream.core.configs import differences
+from slipstream.core.files import read_json
 from slipstream.core.runtime import versions
-from slipstream.data.files import read_json
 from slipstream.data.manifest import NAME as MANIFEST
 from slipstream.evaluation.audit import audit_run
 from slipstream.evaluation.certificate import Certificate, Finding, RunAudit, judge, listed
 from slipstream.runs.config import FREE
+from slipstream.runs.folder import RunFolder
+from slipstream.runs.study_file import NAME as STUDY
+from slipstream.runs.study_file import PlannedCell, read_planned
 
-STUDY = "study.json"
-_CONFIG = "config.json"
 _OWN = ("model.variant", "seed")
 """In which the runs of a study differ."""
-_CELL = {"experiment": str, "variant": str, "seed": int, "path": str}
 
 
 def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> Certificate:
@@ -31,12 +30,13 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
     """
     if not path.is_dir():
         raise ValueError(f"{path} must be the folder of a run or a study, got no such folder")
-    alone = (path / _CONFIG).is_file()
+    alone = RunFolder(path).exists
     folders = [path] if alone else list(_find_runs(path))
     planned = not alone and (path / STUDY).is_file()
     if not folders and not planned:
         raise ValueError(
-            f"{path} must be a run, with a {_CONFIG}, or a study, with runs below it, got neither"
+            f"{path} must be a run, with a {RunFolder(path).config_file.name}, or a study, with"
+            " runs below it, got neither"
         )
     runs = []
     for done, folder in enumerate(folders, start=1):
@@ -45,7 +45,7 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
             progress(done, len(folders))
     across = {} if alone else audit_across(runs)
     if planned:
-        across["study"] = (check_cells(path / STUDY, runs),)
+        across["study"] = (check_cells(path, runs),)
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return Certificate(str(path), date, versions(), tuple(runs), across)
 
@@ -53,21 +53,21 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
 def _find_runs(path: Path) -> Iterator[Path]:
     """Folders of runs, in order; none is looked for inside a run or a store."""
     for folder, below, files in os.walk(path):
-        here = Path(folder)
-        if _CONFIG in files and _is_run(here):
+        here = RunFolder(folder)
+        if here.exists and _is_run(here):
             below.clear()
-            yield here
+            yield here.path
         elif MANIFEST in files:
             below.clear()
         below.sort()
 
 
-def _is_run(folder: Path) -> bool:
+def _is_run(folder: RunFolder) -> bool:
     """Also where the config is damaged, if there is something else of a run."""
     try:
-        return {"schema", "config"} <= read_json(folder / _CONFIG).keys()
+        return {"schema", "config"} <= read_json(folder.config_file).keys()
     except (ValueError, OSError):
-        return (folder / "records.jsonl").is_file() or (folder / "checkpoints").is_dir()
+        return folder.records_file.is_file() or folder.checkpoint_folder.is_dir()
 
 
 def audit_across(runs: Iterable[RunAudit]) -> dict[str, tuple[Finding, ...]]:
@@ -189,30 +189,27 @@ def _several(found: Mapping[str, Sequence[str]]) -> str:
     return " and ".join(f"{value} ({listed(paths)})" for value, paths in found.items())
 
 
-def check_cells(file: Path, runs: Sequence[RunAudit]) -> Finding:
+def check_cells(study: Path, runs: Sequence[RunAudit]) -> Finding:
     """Every cell that the study lists is there, finished, and the run that it should be."""
     try:
-        cells = _read_cells(file)
+        cells = read_planned(study)
     except (ValueError, OSError) as error:
         return judge("cells", [str(error)], "")
-    if cells is None:
-        return judge("cells", [], f"{file.name} lists none")
     there = {run.path: run for run in runs}
     wrong = [sentence for cell in cells for sentence in _wrong_cell(cell, there)]
-    extra = sorted(there.keys() - {_plain(cell["path"]) for cell in cells})
+    extra = sorted(there.keys() - {_plain(cell.path) for cell in cells})
     notes = [f"runs that the study does not list: {listed(extra)}"] if extra else []
     return judge("cells", wrong, f"all {len(cells)} cells are there and finished", notes)
 
 
-def _wrong_cell(cell: Mapping[str, Any], there: Mapping[str, RunAudit]) -> Iterator[str]:
-    name = f"{cell['experiment']} {cell['variant']} seed {cell['seed']}"
-    run = there.get(_plain(cell["path"]))
+def _wrong_cell(cell: PlannedCell, there: Mapping[str, RunAudit]) -> Iterator[str]:
+    run = there.get(_plain(cell.path))
     if run is None:
-        yield f"finished: {cell['path']} must be the run {name}, got no run there"
-    elif run.config is not None and run.name != name:
-        yield f"{cell['path']} must be the run {name}, got {run.name}"
+        yield f"finished: {cell.path} must be the run {cell.name}, got no run there"
+    elif run.config is not None and run.name != cell.name:
+        yield f"{cell.path} must be the run {cell.name}, got {run.name}"
     elif run.config is None or not _finished(run):
-        yield f"finished: {cell['path']} must have finished, got step {run.step}"
+        yield f"finished: {cell.path} must have finished, got step {run.step}"
 
 
 def _finished(run: RunAudit) -> bool:
@@ -221,19 +218,3 @@ def _finished(run: RunAudit) -> bool:
 
 def _plain(path: str) -> str:
     return str(Path(path))
-
-
-def _read_cells(file: Path) -> list[dict[str, Any]] | None:
-    cells = read_json(file).get("cells")
-    if cells is None:
-        return None
-    if not isinstance(cells, list):
-        raise ValueError(f"{file}: cells must be a list, got {type(cells).__name__}")
-    for number, cell in enumerate(cells):
-        for name, kind in _CELL.items():
-            value = cell.get(name) if isinstance(cell, dict) else None
-            if not isinstance(value, kind):
-                raise ValueError(
-                    f"{file}: cells[{number}].{name} must be {kind.__name__}, got {value!r}"
-                )
-    return cells

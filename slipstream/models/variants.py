@@ -98,6 +98,8 @@ _ALL = (
     ),
 )
 
+BASELINE = "baseline"
+"""To which all others are compared."""
 VARIANTS: dict[str, Variant] = {variant.name: variant for variant in _ALL}
 
 

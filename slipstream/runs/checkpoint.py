@@ -19,9 +19,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from slipstream.core.checks import naming
+from slipstream.core.files import naming, publish, sync_folder
 from slipstream.core.runtime import versions
-from slipstream.data.files import publish, sync_folder
 
 SCHEMA = 1
 _HEADER = "slipstream"

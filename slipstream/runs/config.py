@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -144,6 +145,13 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def with_store(config: RunConfig, store: Path | str | None) -> RunConfig:
+    """The config with another store, if one is given."""
+    if store is None:
+        return config
+    return replace(config, data=replace(config.data, store=str(store)))
 
 
 def check_same(

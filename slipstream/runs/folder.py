@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.configs import from_json
+from slipstream.core.files import json_text, read_json, write_text
 from slipstream.core.records import read_records
-from slipstream.data.files import json_text, read_json, write_text
 from slipstream.runs.config import RunConfig
 
 SCHEMA = 1

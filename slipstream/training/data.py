@@ -111,12 +111,6 @@ def validation_loader(store: Store, config: RunConfig, rank: int = 0, ranks: int
     return Loader(dataset, share, workers=data.workers)
 
 
-def endless(loader: Loader) -> Iterator[Batch]:
-    """One epoch after the other, from where the loader is."""
-    while True:
-        yield from loader
-
-
 def once(loader: Loader) -> Iterator[Batch]:
     """The first epoch, whatever was drawn before."""
     loader.load_state_dict({**loader.state_dict(), "epoch": 0, "position": 0})

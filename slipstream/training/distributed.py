@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from functools import reduce
+from operator import or_
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -18,7 +20,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from slipstream.core.runtime import environment, pick_device
-from slipstream.evaluation.evaluate import Errors
+from slipstream.metrics import Errors
+
+Agreed = TypeVar("Agreed")
 
 PATIENCE = timedelta(minutes=10)
 """How long a rank waits for another before it gives up: a validation may be uneven."""
@@ -62,9 +66,16 @@ class World:
         if self.size == 1:
             return errors
         parts: list[Any] = [None] * self.size
-        dist.all_gather_object(parts, dict(errors.samples))
-        samples = {name: values for part in parts for name, values in part.items()}
-        return Errors(errors.groups, dict(sorted(samples.items())))
+        dist.all_gather_object(parts, errors)
+        return reduce(or_, parts)
+
+    def agree(self, value: Agreed) -> Agreed:
+        """The value of the rank that leads, on every rank."""
+        if self.size == 1:
+            return value
+        held = [value]
+        dist.broadcast_object_list(held)
+        return held[0]
 
     def wait(self) -> None:
         """For all ranks to come here."""

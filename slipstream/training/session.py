@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from slipstream.core.checks import check_choice
 from slipstream.data.ingest import Progress
-from slipstream.runs.config import RunConfig, check_same
+from slipstream.runs.config import RunConfig, check_same, with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.training.data import open_data
 from slipstream.training.distributed import World, join_world
@@ -71,10 +70,3 @@ def _prepare(
         folder.begin(config)
     world.wait()
     return trainer
-
-
-def with_store(config: RunConfig, store: Path | str | None) -> RunConfig:
-    """The config with another store, if one is given."""
-    if store is None:
-        return config
-    return replace(config, data=replace(config.data, store=str(store)))

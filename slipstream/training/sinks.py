@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.checks import check_choice
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 
 Listener = Callable[[str, Mapping[str, Any]], None]
 """Told the kind and the fields of every record."""

@@ -11,7 +11,6 @@ failed. A run that fails takes nothing else with it.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -22,15 +21,13 @@ from typing import Literal
 
 from slipstream.core.checks import check_whole
 from slipstream.core.records import append_record
-from slipstream.core.runtime import child_environment
-from slipstream.data.files import json_text, read_json, write_text
-from slipstream.runs.config import RunConfig, check_same
+from slipstream.core.runtime import available_cores, child_environment
+from slipstream.runs.config import RunConfig, check_same, with_store
 from slipstream.runs.folder import RunFolder
+from slipstream.runs.study_file import add_planned, planned
 from slipstream.training.data import open_data
-from slipstream.training.session import with_store
 from slipstream.training.signals import StopRequest, stop_requests
 
-SCHEMA = 1
 POLL_SECONDS = 0.1
 Status = Literal["finished", "interrupted", "failed", "waiting", "running"]
 
@@ -110,7 +107,7 @@ def prepare_study(cells: Sequence[Cell], out: Path) -> list[Cell]:
     for cell in ready:
         if not cell.folder.exists:
             cell.folder.begin(cell.config)
-    _write_down(ready, out)
+    add_planned(out, [planned(cell.config, out, cell.folder.path) for cell in ready])
     return ready
 
 
@@ -154,7 +151,7 @@ class _Running:
             command += [f"--nproc-per-node={means.processes}", "-m"]
         command += ["slipstream", "train", "--out", str(cell.folder.path)]
         command += ["--device", means.device]
-        threads = max(1, (os.cpu_count() or 1) // (means.parallel * means.processes))
+        threads = max(1, available_cores() // (means.parallel * means.processes))
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 command,
@@ -193,15 +190,3 @@ def _row(ending: Ending) -> dict[str, object]:
         "reason": ending.reason,
         "seconds": ending.seconds,
     }
-
-
-def _write_down(cells: Sequence[Cell], out: Path) -> None:
-    """Add the cells to those that the study has."""
-    path = out / "study.json"
-    known = {cell["path"]: cell for cell in read_json(path)["cells"]} if path.is_file() else {}
-    for cell in cells:
-        place = cell.folder.path.relative_to(out).as_posix()
-        config = cell.config
-        names = {"experiment": config.experiment, "variant": config.model.variant}
-        known[place] = {**names, "seed": config.seed, "path": place}
-    write_text(path, json_text({"schema": SCHEMA, "cells": list(known.values())}))

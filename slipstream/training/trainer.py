@@ -21,6 +21,7 @@ from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, derive_seed, device_name
 from slipstream.data.batches import Batch
 from slipstream.data.identity import data_hash, split_hash
+from slipstream.data.loader import endless
 from slipstream.data.normalize import make_normaliser
 from slipstream.data.store import Store
 from slipstream.evaluation.evaluate import predict_batch, sample_errors
@@ -28,19 +29,15 @@ from slipstream.runs.checkpoint import read_checkpoint, weights_hash, write_chec
 from slipstream.runs.config import RunConfig, is_due
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import TrainedModel, build_model, write_model
-from slipstream.training.data import endless, once, prepared, training_loader, validation_loader
+from slipstream.training.data import once, prepared, training_loader, validation_loader
 from slipstream.training.distributed import World
 from slipstream.training.losses import loss_of
-from slipstream.training.memory import describing_memory
 from slipstream.training.optim import learning_rate, make_optimizer, update
 from slipstream.training.signals import StopRequest, stop_requests
 from slipstream.training.sinks import Listener
 from slipstream.training.state import Setting, TrainState
+from slipstream.training.stopped import TrainingStopped, describing_memory
 from slipstream.training.window import Window
-
-
-class TrainingStopped(RuntimeError):
-    """A run that cannot go on, with the reason; what it had reached is saved."""
 
 
 @dataclass(frozen=True)
@@ -156,10 +153,11 @@ class Trainer:
     def _begin(self) -> None:
         if self.world.leads:
             self.folder.drop_partial_files()
-        steps = self.folder.checkpoint_steps()
-        resumed = bool(steps)
-        if resumed:
-            path = self.folder.checkpoint_file(steps[-1])
+        # what a rank finds by itself may be the checkpoint that another is writing just now
+        newest = self.world.agree(max(self.folder.checkpoint_steps(), default=None))
+        resumed = newest is not None
+        if newest is not None:
+            path = self.folder.checkpoint_file(newest)
             checkpoint = read_checkpoint(path)
             self.setting.check(checkpoint.state, str(path))
             self.state.load(checkpoint, self.world.device)

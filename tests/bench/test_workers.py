@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from slipstream.bench.workers import available_cores, run_tasks
+from slipstream.bench.workers import run_tasks
+from slipstream.core.runtime import available_cores
 
 DIES = "__import__('os')._exit(3)"
 HANGS = "__import__('time').sleep(60)"

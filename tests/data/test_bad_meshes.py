@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import pyvista as pv
 
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 from slipstream.data.readers.vtk import Wanted, describe, read_mesh
 
 from .mesh_files import (

@@ -334,7 +334,7 @@ def test_stopped_before_every_change_of_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
 ) -> None:
     """Dies before the 1st, 2nd, 3rd, ... rename or removal, until a run is through."""
-    from slipstream.data import files
+    from slipstream.core import files
 
     real_replace, real_remove = os.replace, unfinished.shutil.rmtree
     left = 0

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,17 +31,6 @@ from tests.evaluation.made_runs import (
 )
 
 ALL = ["readable", *CHECKS]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A baseline with data of its own."""
-    return make_run(tmp_path_factory.mktemp("made") / "run")
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "run"))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

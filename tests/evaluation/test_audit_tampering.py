@@ -31,17 +31,6 @@ from tests.evaluation.made_runs import (
 TEMPERATURE = "blocks.1.coupling.slice_slots.temperature"
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A baseline with data of its own."""
-    return make_run(tmp_path_factory.mktemp("made") / "run")
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "run"))
-
-
 @pytest.mark.parametrize(
     ("claimed", "structure", "memberships"),
     [

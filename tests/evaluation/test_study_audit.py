@@ -157,8 +157,6 @@ def test_a_cell_whose_turn_has_not_come(study: Path) -> None:
 
 
 def test_a_study_without_a_list_of_cells(study: Path) -> None:
-    (study / "study.json").write_text("{}")
-    assert across(certify(study), "study")["cells"].holds
     (study / "study.json").unlink()
     changes = {"data.store": str(study / "data/poisson"), "model.variant": "mlp-only", "seed": 1}
     make_run(study / "more/mlp", changes)
@@ -167,10 +165,20 @@ def test_a_study_without_a_list_of_cells(study: Path) -> None:
     assert "no run of baseline seed 1" in across(found)["configs"].notes[0]
 
 
-@pytest.mark.parametrize("content", ["{", '{"cells": 3}', '{"cells": [{"experiment": 3}]}'])
-def test_a_damaged_list_of_cells(study: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{", "must be a JSON object"),
+        ("{}", "schema must be 1, got None"),
+        ('{"schema": 1, "cells": 3}', "cells must be a list, got int"),
+        ('{"schema": 1, "cells": [{"experiment": 3}]}', "cells[0].experiment must be str, got 3"),
+    ],
+)
+def test_a_damaged_list_of_cells(study: Path, content: str, sentence: str) -> None:
     (study / "study.json").write_text(content)
-    assert failed_across(certify(study)) == {"cells"}
+    found = certify(study)
+    assert failed_across(found) == {"cells"}
+    assert sentence in across(found, "study")["cells"].sentence
 
 
 def test_a_run_that_the_study_does_not_list(study: Path) -> None:

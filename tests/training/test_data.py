@@ -7,10 +7,10 @@ import pytest
 
 from slipstream.builtin import builtin_source
 from slipstream.data.ingest import ingest
+from slipstream.data.loader import endless
 from slipstream.experiments import EXPERIMENTS
 from slipstream.runs.config import DataConfig, RunConfig
 from slipstream.training.data import (
-    endless,
     once,
     open_data,
     problem_schema,

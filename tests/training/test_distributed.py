@@ -26,13 +26,13 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def torchrun(out: Path) -> Iterator[subprocess.Popen[str]]:
+def torchrun(out: Path, program: str = "slipstream") -> Iterator[subprocess.Popen[str]]:
     """Go on with the run in `out`, in two processes.
 
     One at a time on this machine: torchrun looks for a free port and takes it later.
     """
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command += ["-m", "slipstream", "train", "--out", str(out), "--device", "cpu"]
+    command += ["-m", program, "train", "--out", str(out), "--device", "cpu"]
     with (Path(tempfile.gettempdir()) / "slipstream-torchrun.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = subprocess.Popen(
@@ -42,14 +42,20 @@ def torchrun(out: Path) -> Iterator[subprocess.Popen[str]]:
         try:
             yield process
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+            if process.poll() is None:  # its children have process groups of their own
+                for pid in (process.pid, *children(process)):
+                    os.kill(pid, signal.SIGKILL)
             process.communicate()
 
 
-def finish(out: Path) -> None:
-    with torchrun(out) as process:
-        said, _ = process.communicate(timeout=180)
+def children(process: subprocess.Popen[str]) -> list[int]:
+    found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return [int(pid) for pid in found.split()]
+
+
+def finish(out: Path, program: str = "slipstream") -> None:
+    with torchrun(out, program) as process:
+        said, _ = process.communicate(timeout=120)
         assert process.returncode == 0, said
 
 
@@ -96,13 +102,22 @@ def test_when_a_rank_dies_all_end_and_the_run_goes_on_exactly(both: Path, tmp_pa
         until = time.monotonic() + 60
         while len(folder.records()) < 12 and time.monotonic() < until:
             time.sleep(0.005)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(int(children[-1]), signal.SIGKILL)
+        os.kill(children(process)[-1], signal.SIGKILL)
         process.communicate(timeout=90)
     assert process.returncode != 0 and not folder.history("stop")
     finish(folder.path)
     assert same(last_weights(both), last_weights(folder.path))
     assert len(folder.history("start")) == 2
+
+
+def test_a_rank_that_comes_late_to_the_start_joins_the_others(tmp_path: Path) -> None:
+    """It used to find the checkpoint that rank 0 had just written, and to go on from that while
+    rank 0 waited for it."""
+    folder = RunFolder(tmp_path / "run")
+    folder.begin(small(steps=4, batch=1))
+    finish(folder.path, "tests.training.late_rank")
+    assert [row["resumed"] for row in folder.history("start")] == [False]
+    assert folder.history("stop")[0]["reason"] == "finished"
 
 
 def test_a_preempted_run_of_several_processes_saves(tmp_path: Path) -> None:

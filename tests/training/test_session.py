@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from slipstream.runs.config import with_store
 from slipstream.runs.folder import RunFolder
-from slipstream.training.session import train, with_store
+from slipstream.training.session import train
 from tests.training.small import small
 
 

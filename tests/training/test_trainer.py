@@ -20,8 +20,8 @@ from slipstream.metrics import relative_error
 from slipstream.runs.checkpoint import read_checkpoint, weights_hash
 from slipstream.runs.model_file import load_model
 from slipstream.training import trainer as module
-from slipstream.training.memory import OutOfMemory
-from slipstream.training.trainer import Outcome, Trainer, TrainingStopped
+from slipstream.training.stopped import TrainingStopped
+from slipstream.training.trainer import Outcome, Trainer
 from tests.training.small import CPU, same, small, trainer, weights
 
 
@@ -277,7 +277,7 @@ def test_out_of_memory_names_numbers_and_fields(
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(module, "loss_of", too_much)
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(TrainingStopped) as caught:
         made.run()
     for part in ("batch (now 3)", "data.points (now all)", "precision=bf16", "recompute=true"):
         assert part in str(caught.value)

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from slipstream.data.cards.checked_yaml import Place, read_yaml
+from slipstream.core.checked_yaml import Place, read_yaml
 from slipstream.data.cards.patterns import ID, pattern_problem, sample_id
 from slipstream.data.cards.types import (
     SCHEMA,

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from slipstream.data.cards.checked_yaml import read_yaml
+from slipstream.core.checked_yaml import read_yaml
 from slipstream.data.cards.patterns import sample_id
 
 SUFFIXES = (".csv", ".json", ".yaml", ".yml")

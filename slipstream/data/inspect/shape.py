@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 from slipstream.data.geometry import cell_normals, point_normals
 from slipstream.data.readers.vtk import Location, Mesh
 

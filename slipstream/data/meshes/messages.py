@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 from slipstream.data.meshes.arrays import as_text
 
 _ERROR = re.compile(

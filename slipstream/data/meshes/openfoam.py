@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.checks import check_choice
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 from slipstream.data.meshes.arrays import ArrayInfo, Wanted, resolve
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.vtk_data import joined_data

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, Location, MeshInfo, as_text
 from slipstream.data.meshes.cells import CHUNK, POLYGON, STRIP, Cells, Chunk
 from slipstream.data.meshes.messages import vtk_errors

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, MeshInfo, Wanted, as_text, resolve
 from slipstream.data.meshes.legacy_header import scan_legacy
 from slipstream.data.meshes.messages import vtk_errors

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.extras import need
+from slipstream.core.extras import need
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.xml_header import XmlArray, XmlHeader
 

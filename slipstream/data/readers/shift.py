@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from slipstream.core.files import read_json
 from slipstream.data.cloud import RowBlocks
 from slipstream.data.fields import Field
-from slipstream.data.files import read_json
 from slipstream.data.readers.flow import FREESTREAM, FlowSource, Target, outward_normals
 from slipstream.data.readers.raw import numbered_folders
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.checks import check_at_least
+from slipstream.core.extras import need
 from slipstream.data.cloud import Cloud, Rows
-from slipstream.data.extras import need
 from slipstream.data.fields import Field, Schema
 from slipstream.data.pairs import OPTION, Pairs
 from slipstream.data.readers.raw import RawSource

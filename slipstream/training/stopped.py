@@ -1,4 +1,4 @@
-"""Out of memory on a GPU, said in numbers and in fields that would help."""
+"""Why a run cannot go on; of a GPU's memory, in numbers and in fields that would help."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 from slipstream.runs.config import RunConfig
 
 
-class OutOfMemory(RuntimeError):
-    """A run that does not fit on its device."""
+class TrainingStopped(RuntimeError):
+    """A run that cannot go on, with the reason; what it had reached is saved."""
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def describing_memory(config: RunConfig, device: torch.device) -> Iterator[None]
     try:
         yield
     except torch.OutOfMemoryError as error:
-        raise OutOfMemory(memory_message(config, device)) from error
+        raise TrainingStopped(memory_message(config, device)) from error
 
 
 def memory_message(config: RunConfig, device: torch.device) -> str:

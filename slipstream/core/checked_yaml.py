@@ -52,6 +52,12 @@ class Place:
                 self.fail("have names that are text (in quotes)", repr(key))
         return {key: self._inside(key, value) for key, value in self.value.items()}
 
+    def mapping(self) -> Mapping[str, Any]:
+        """A mapping as it stands, for who checks it himself."""
+        if not isinstance(self.value, dict):
+            self.fail("be a mapping")
+        return self.value
+
     def items(self) -> list[Place]:
         if not isinstance(self.value, list):
             self.fail("be a list")
