@@ -21,6 +21,7 @@ from slipstream.bench.parity import quick_check
 from slipstream.core import runtime
 from slipstream.core.version import VERSION
 from slipstream.data_commands import app as data
+from slipstream.evaluate_commands import evaluate
 from slipstream.kernels.api import describe
 from slipstream.kernels.plan import make_plan
 from slipstream.models.transolver import Transolver
@@ -43,6 +44,7 @@ app.add_typer(data)
 app.command()(train)
 app.command()(study)
 app.command()(audit)
+app.command()(evaluate)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

@@ -6,7 +6,8 @@ import importlib.util
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ CHECKED = [
     "slipstream.core",
     "slipstream.data",
     "slipstream.demo",
+    "slipstream.evaluation",
     "slipstream.kernels.api",
     "slipstream.kernels.membership",
     "slipstream.kernels.plan",
@@ -24,6 +26,7 @@ CHECKED = [
     "slipstream.metrics",
     "slipstream.models",
     "slipstream.physics",
+    "slipstream.runs",
     "slipstream.training",
 ]
 if SHAPES_CHECKED:
@@ -39,6 +42,31 @@ torch.set_num_threads(1)
 # Before any test starts the server: children that are forked from it have everything imported.
 preload = multiprocessing.get_context("forkserver").set_forkserver_preload
 preload(["slipstream.training.session", "torch._dynamo"])
+
+
+class Said(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Said]:
+    """`slipstream` with some arguments, in this process."""
+    from slipstream.cli import main
+
+    def call(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["slipstream", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code is None or isinstance(ended.value.code, int)
+        return Said(ended.value.code or 0, *capsys.readouterr())
+
+    return call
 
 
 COVERING = ("tests/kernels", "tests/models", "tests/theory", "tests/test_metrics.py")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from slipstream.core.configs import differences
-from slipstream.core.files import read_json
 from slipstream.core.runtime import versions
-from slipstream.data.manifest import NAME as MANIFEST
 from slipstream.evaluation.audit import audit_run
 from slipstream.evaluation.certificate import Certificate, Finding, RunAudit, judge, listed
 from slipstream.runs.config import FREE
-from slipstream.runs.folder import RunFolder
+from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.study_file import NAME as STUDY
 from slipstream.runs.study_file import PlannedCell, read_planned
 
@@ -31,7 +28,7 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
     if not path.is_dir():
         raise ValueError(f"{path} must be the folder of a run or a study, got no such folder")
     alone = RunFolder(path).exists
-    folders = [path] if alone else list(_find_runs(path))
+    folders = [path] if alone else [run.path for run in find_runs(path)]
     planned = not alone and (path / STUDY).is_file()
     if not folders and not planned:
         raise ValueError(
@@ -48,26 +45,6 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
         across["study"] = (check_cells(path, runs),)
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return Certificate(str(path), date, versions(), tuple(runs), across)
-
-
-def _find_runs(path: Path) -> Iterator[Path]:
-    """Folders of runs, in order; none is looked for inside a run or a store."""
-    for folder, below, files in os.walk(path):
-        here = RunFolder(folder)
-        if here.exists and _is_run(here):
-            below.clear()
-            yield here.path
-        elif MANIFEST in files:
-            below.clear()
-        below.sort()
-
-
-def _is_run(folder: RunFolder) -> bool:
-    """Also where the config is damaged, if there is something else of a run."""
-    try:
-        return {"schema", "config"} <= read_json(folder.config_file).keys()
-    except (ValueError, OSError):
-        return folder.records_file.is_file() or folder.checkpoint_folder.is_dir()
 
 
 def audit_across(runs: Iterable[RunAudit]) -> dict[str, tuple[Finding, ...]]:

@@ -86,17 +86,28 @@ def field(x: Tensor, centre: Tensor, width: Tensor, charge: Tensor) -> Tensor:
     return (strength[..., None] * offset).sum(1)
 
 
-def _sample(points: int, seed: int, index: int, charges: Charges) -> tuple[Tensor, Tensor, Tensor]:
-    draw = generator(seed, "poisson", index)
+def draw_charges(charges: Charges, draw: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Centres (K, 3), widths (K) and charges (K) of one sample."""
     number = int(torch.randint(charges.number[0], charges.number[1] + 1, (), generator=draw))
     centre = _uniform((number, 3), charges.box, draw)
     width = _uniform((number,), charges.width, draw)
     sign = torch.randint(0, 2, (number,), generator=draw).double() * 2 - 1
-    charge = sign * _uniform((number,), (0.5, 1.5), draw)
-    x = _uniform((points, 3), (0.0, 1.0), draw)
-    rho = density(x, centre, width, charge)[:, None]
+    return centre, width, sign * _uniform((number,), (0.5, 1.5), draw)
+
+
+def solution(x: Tensor, centre: Tensor, width: Tensor, charge: Tensor) -> tuple[Tensor, Tensor]:
+    """Density (N), and potential and field (N, 4), at points."""
     phi = potential(x, centre, width, charge)[:, None]
-    return x, rho, torch.cat((phi, field(x, centre, width, charge)), -1)
+    answer = torch.cat((phi, field(x, centre, width, charge)), -1)
+    return density(x, centre, width, charge), answer
+
+
+def _sample(points: int, seed: int, index: int, charges: Charges) -> tuple[Tensor, Tensor, Tensor]:
+    draw = generator(seed, "poisson", index)
+    drawn = draw_charges(charges, draw)
+    x = _uniform((points, 3), (0.0, 1.0), draw)
+    rho, answer = solution(x, *drawn)
+    return x, rho[:, None], answer
 
 
 def _uniform(shape: tuple[int, ...], bounds: tuple[float, float], draw: torch.Generator) -> Tensor:

@@ -24,6 +24,7 @@ from typing import Any
 from slipstream.core.configs import from_json
 from slipstream.core.files import json_text, read_json, write_text
 from slipstream.core.records import read_records
+from slipstream.data.manifest import NAME as MANIFEST
 from slipstream.runs.config import RunConfig
 
 SCHEMA = 1
@@ -123,6 +124,26 @@ class RunFolder:
                     (self.path / "lock").unlink(missing_ok=True)
                     with suppress(OSError):  # where there is something else in it
                         self.path.rmdir()
+
+
+def find_runs(path: Path) -> Iterator[RunFolder]:
+    """The run of a folder, or those below it in order; none is looked for in a run or a store."""
+    for folder, below, files in os.walk(path):
+        here = RunFolder(folder)
+        if here.exists and _is_run(here):
+            below.clear()
+            yield here
+        elif MANIFEST in files:
+            below.clear()
+        below.sort()
+
+
+def _is_run(folder: RunFolder) -> bool:
+    """Also where the config is damaged, if there is something else of a run."""
+    try:
+        return {"schema", "config"} <= read_json(folder.config_file).keys()
+    except (ValueError, OSError):
+        return folder.records_file.is_file() or folder.checkpoint_folder.is_dir()
 
 
 _MAY_PRECEDE = ("lock", "data", "log.txt")

@@ -1,0 +1,109 @@
+"""`slipstream evaluate`: test errors of trained models. Bad input raises ValueError."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream.evaluation.measure import Protocol
+from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
+from slipstream.evaluation.summary import Summary, summarise
+from slipstream.runs.folder import RunFolder, find_runs
+from slipstream.store_commands import bar
+
+
+def evaluate(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="RUN_OR_STUDY...", help="Folders of runs, or studies.")
+    ],
+    split: Annotated[str, typer.Option(help="Of the store.")] = "test",
+    full: Annotated[bool, typer.Option("--full", help="All points of a sample at once.")] = False,
+    repeats: Annotated[int, typer.Option(help="Independent draws of the points.")] = 1,
+    samples: Annotated[
+        str, typer.Option(help="To predict for pictures, with commas; else the median one.")
+    ] = "",
+    store: Annotated[Path | None, typer.Option(help="Where the data are now, if moved.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
+    again: Annotated[bool, typer.Option("--again", help="Also what was evaluated so.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Measure trained models on the test split, and save predictions for pictures.
+
+    Relative L1 on normalised outputs as in training, relative L1 and L2 of each variable in
+    physical units. What was measured so before is not measured again. Runs without a model yet are
+    named and left out.
+
+    Example: slipstream evaluate studies/poisson --repeats 6
+    """
+    protocol = Protocol(split=split, full=full, repeats=repeats)
+    pictures = tuple(name.strip() for name in samples.split(",") if name.strip())
+    wanted = Wanted(protocol=protocol, pictures=pictures, device=device, store=store, again=again)
+    runs, without = runs_below(paths)
+    with bar("evaluate") as advance:
+        rows = evaluate_runs(runs, wanted, lambda _, done, total: advance(done, total))
+    if as_json:
+        print(json.dumps({"evaluations": rows, "without_model": without}, indent=2))
+        return
+    _print(rows, summarise(rows))
+    for path in without:
+        print(f"{path}: left out, no model yet")
+
+
+def runs_below(paths: Sequence[Path]) -> tuple[list[RunFolder], list[str]]:
+    """The runs with a model at or below some folders, and the paths of those without one."""
+    runs: list[RunFolder] = []
+    for path in paths:
+        found = list(find_runs(path))
+        if not found:
+            raise ValueError(
+                f"{path} must be a run or a folder with runs below it, got neither"
+                if path.is_dir()
+                else f"{path} must be the folder of a run or a study, got no such folder"
+            )
+        runs += found
+    with_model = [run for run in runs if run.model_file.is_file()]
+    if not with_model:
+        raise ValueError(
+            f"{runs[0].path} must have a {runs[0].model_file.name}, got none: train it first"
+        )
+    return with_model, [str(run.path) for run in runs if not run.model_file.is_file()]
+
+
+def _print(rows: Sequence[dict[str, Any]], summaries: Sequence[Summary]) -> None:
+    for experiment in dict.fromkeys(summary.experiment for summary in summaries):
+        own = [summary for summary in summaries if summary.experiment == experiment]
+        split = rows[0]["protocol"]["split"]
+        wide = Console(width=max(Console().width, 28 + 22 * len({s.variant for s in own})))
+        wide.print(_table(f"{experiment}: errors on the {split} split", own))
+        definitions = next(row["definitions"] for row in rows if row["experiment"] == experiment)
+        for measure, text in definitions.items():
+            print(f"{measure}: {text}.")
+        noise = max((s.noise for s in own if s.noise is not None), default=None)
+        if noise is not None:
+            print(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
+
+
+def _table(title: str, summaries: Sequence[Summary]) -> Table:
+    """A line a number, a column a variant."""
+    table = Table(title=title)
+    table.add_column("error", no_wrap=True)
+    found = {(s.name, s.variant): s for s in summaries}
+    names, variants = (list(dict.fromkeys(key[i] for key in found)) for i in (0, 1))
+    for variant in variants:
+        seeds = max(len(s.seeds) for s in summaries if s.variant == variant)
+        table.add_column(variant + (f", {seeds} seeds" if seeds > 1 else ""), justify="right")
+    for name in names:
+        cells = [found.get((name, variant)) for variant in variants]
+        table.add_row(name, *("-" if cell is None else _text(cell) for cell in cells))
+    return table
+
+
+def _text(summary: Summary) -> str:
+    spread = "" if summary.std is None else f" ± {summary.std:.2g}"
+    return f"{summary.mean:.4g}{spread}"

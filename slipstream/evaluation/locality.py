@@ -1,0 +1,174 @@
+"""What a model without coupling can reach at best, from the physics instead of from a training.
+
+A pointwise model sees, at each point, what stands there and nothing else. Two problems let one say
+what that is worth, in the metric of the tables (relative L1 per variable, physical units):
+
+* Poisson. At a fixed place, the density seen there is one number, and many draws of the charges
+  say how potential and field are distributed given that number. Their (weighted) median is the best
+  a pointwise model can answer: its error is a lower limit, the paper's locality gap. The potential
+  falls off as 1 / r and the field as 1 / r^2, so the limit is the Green's function's.
+* Potential flow. Without the integral over the rest of the body, a boundary integral equation
+  leaves local-inclination theory: pressure and velocity as functions of the angle between wall and
+  stream (in the volume, of the distance from the wall). The best such functions, fitted on the
+  training split, are a prediction and no limit: a model may also use where the point is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from slipstream.builtin import builtin_config
+from slipstream.core.runtime import generator
+from slipstream.core.shapes import Float
+from slipstream.data.store import Store
+from slipstream.evaluation.measure import variables
+from slipstream.physics.poisson import Charges, draw_charges, solution
+
+PLACES, DRAWS, TRIALS, NEIGHBOURS = 96, 12_000, 600, 151
+"""Of the Poisson limit: points, draws it is fitted on and tried on, and draws in a median. By other
+seeds and numbers it varies by 0.02."""
+BINS = 64
+"""Of the angle or the distance."""
+MOST_ROWS = 500_000
+
+
+@dataclass(frozen=True)
+class Locality:
+    """Errors of a pointwise answer, by variable."""
+
+    kind: str
+    """"limit": nothing pointwise is better. "theory": what local theory gives."""
+    errors: Mapping[str, float]
+
+
+def locality(store: Store) -> Locality | None:
+    """For the data of a built-in problem that has one."""
+    origin = store.manifest.origin
+    if origin.source == "poisson":
+        options = {k: v for k, v in origin.options.items() if k in ("number", "width", "box")}
+        config = builtin_config("poisson", options)
+        assert isinstance(config, Charges)
+        return Locality("limit", poisson_limit(config))
+    if origin.source.startswith("potential-flow-"):
+        return Locality("theory", inclination_errors(store))
+    return None
+
+
+def poisson_limit(charges: Charges, seed: int = 0) -> dict[str, float]:
+    """The least mean error of any map of place and density at the place."""
+    draw = generator(seed, "locality")
+    places = torch.rand(PLACES, 3, generator=draw, dtype=torch.float64)
+    solved = [solution(places, *draw_charges(charges, draw)) for _ in range(DRAWS + TRIALS)]
+    density, target = (torch.stack(part) for part in zip(*solved, strict=True))
+    found = {}
+    for name, channels in (("potential", [0]), ("field", [1, 2, 3])):
+        values = target[..., channels]
+        size = values.abs().sum((1, 2))  # of each draw: the denominator of its error
+        wrong = torch.zeros(TRIALS, dtype=torch.float64)
+        for place in range(PLACES):
+            answer = _answers(density[:, place], values[:, place], 1 / size)
+            wrong += (answer - values[DRAWS:, place]).abs().sum(-1)
+        found[name] = float((wrong / size[DRAWS:]).mean())
+    return found
+
+
+def _answers(
+    seen: Float[Tensor, " S"], values: Float[Tensor, "S K"], weight: Float[Tensor, " S"]
+) -> Float[Tensor, "T K"]:
+    """For the last draws, the weighted median over the fitted ones that saw nearly the same."""
+    order = seen[:DRAWS].argsort()
+    at = torch.searchsorted(seen[:DRAWS][order], seen[DRAWS:].contiguous())
+    first = (at - NEIGHBOURS // 2).clamp(0, DRAWS - NEIGHBOURS)
+    near = order[first[:, None] + torch.arange(NEIGHBOURS)]  # T M
+    return torch.stack(
+        [weighted_median(values[near, k], weight[near]) for k in _columns(values)], -1
+    )
+
+
+def _columns(values: Tensor) -> range:
+    return range(values.shape[-1])
+
+
+def weighted_median(
+    values: Float[Tensor, "*B M"], weights: Float[Tensor, "*B M"]
+) -> Float[Tensor, "*B"]:
+    """Of each row: the value at which half of the weight is reached."""
+    ordered, order = values.sort(-1)
+    reached = weights.gather(-1, order).cumsum(-1)
+    place = (reached < reached[..., -1:] / 2).sum(-1, keepdim=True)
+    return ordered.gather(-1, place).squeeze(-1)
+
+
+def inclination_errors(store: Store) -> dict[str, float]:
+    """Test errors of the best functions of angle (surface) or distance (volume) alone."""
+    seen, along, targets, _ = _local(store, "train")
+    low, high = float(seen.min()), float(seen.max())
+    bins = _bins(seen, low, high)
+    groups = variables(store.schema)
+    tables = {}
+    for name, channels in groups.items():
+        value = _projected(targets[:, list(channels)], along)
+        tables[name] = torch.stack([_median(value[bins == b]) for b in range(BINS)])
+    return _tried(store, tables, low, high)
+
+
+def _tried(store: Store, tables: Mapping[str, Tensor], low: float, high: float) -> dict[str, float]:
+    seen, along, targets, sample = _local(store, "test")
+    bins = _bins(seen, low, high)
+    found = {}
+    for name, channels in variables(store.schema).items():
+        truth = targets[:, list(channels)]
+        answer = tables[name][bins][:, None]
+        if len(channels) > 1:
+            answer = answer * along
+        count = int(sample.max()) + 1
+        sums = [
+            torch.zeros(count, dtype=torch.float64).index_add_(0, sample, part.abs().sum(-1))
+            for part in (answer - truth, truth)
+        ]
+        found[name] = float((sums[0] / sums[1]).mean())
+    return found
+
+
+def _local(store: Store, split: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What local theory sees (N), the direction it gives a vector (N 3), targets, sample."""
+    ids = store.ids(split)
+    rows = [
+        torch.from_numpy(store.array(i)[: max(1, MOST_ROWS // len(ids))].copy()).double()
+        for i in ids
+    ]
+    sample = torch.repeat_interleave(
+        torch.arange(len(ids)), torch.tensor([len(part) for part in rows])
+    )
+    table, schema = torch.cat(rows), store.schema
+    stream = table[:, schema.columns("freestream")]
+    targets = table[:, schema.columns("targets")]
+    if "normal" not in [field.name for field in schema.features]:
+        return table[:, schema.columns("signed_distance")][:, 0], stream, targets, sample
+    normal = table[:, schema.columns("normal")]
+    across = (normal * stream).sum(-1, keepdim=True)
+    return (
+        (across / stream.norm(dim=-1, keepdim=True))[:, 0],
+        stream - across * normal,
+        targets,
+        sample,
+    )
+
+
+def _projected(values: Tensor, along: Tensor) -> Tensor:
+    """A scalar itself; of a vector, its length along a direction over that of the direction."""
+    if values.shape[-1] == 1:
+        return values[:, 0]
+    return (values * along).sum(-1) / along.square().sum(-1).clamp(min=1e-12)
+
+
+def _bins(seen: Tensor, low: float, high: float) -> Tensor:
+    return ((seen - low) / (high - low) * BINS).long().clamp(0, BINS - 1)
+
+
+def _median(values: Tensor) -> Tensor:
+    return values.median() if len(values) else torch.zeros((), dtype=values.dtype)

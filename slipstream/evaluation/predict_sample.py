@@ -1,0 +1,89 @@
+"""What a run predicts on all points of one sample, for pictures.
+
+The points of a sample lie in the store in an order drawn at random, so consecutive ones are a
+random subset: the sample is predicted a subset at a time, each as dense as the draws of the
+training, and together they are all of its points, each predicted once.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from slipstream.core.shapes import Float
+from slipstream.data.batches import Batch
+from slipstream.data.sampling import count_points
+from slipstream.data.store import Store
+from slipstream.evaluation.evaluate import predict_batch
+from slipstream.evaluation.measure import Protocol, variables
+from slipstream.evaluation.slices import LayerSlices, probing
+from slipstream.metrics import Errors, error_sums
+from slipstream.runs.model_file import TrainedModel
+from slipstream.runs.prediction_file import Prediction
+
+MOST_POINTS = 200_000
+"""That a picture has."""
+WEIGHT_POINTS = 16_384
+"""At which the slice weights are kept."""
+
+
+@torch.no_grad()
+def predict_sample(
+    trained: TrainedModel, store: Store, sample: str, protocol: Protocol
+) -> tuple[Prediction, list[LayerSlices]]:
+    """The prediction, and the slices of every layer on the first subset of the points."""
+    config = trained.config
+    total = store.rows(sample)
+    size = total if protocol.full else count_points(config.data.points, total, sample)
+    used = min(total, max(size, MOST_POINTS))
+    rows = torch.empty(used, store.schema.width)
+    store.read_spans(sample, [(0, used)], rows.numpy())
+    values = []
+    with probing(trained.model, WEIGHT_POINTS) as probe:
+        values.append(_predict(trained, rows[:size], store, sample))
+    for start in range(size, used, size):
+        # the last subset is as large as the others: some of its points were predicted before
+        first = min(start, used - size)
+        values.append(_predict(trained, rows[first : first + size], store, sample)[start - first :])
+    weights = None if probe.weights is None else probe.weights.half()
+    found = _prediction(trained, rows, torch.cat(values), sample, protocol, weights)
+    return found, list(probe.layers.values())
+
+
+def _predict(
+    trained: TrainedModel, rows: Tensor, store: Store, sample: str
+) -> Float[Tensor, "N K"]:
+    device = next(trained.model.parameters()).device
+    batch = Batch(rows[None], store.schema, (sample,)).to(device, trained.config.dtype)
+    prediction = predict_batch(trained.model, batch.normalise(trained.normaliser))
+    return trained.normaliser.targets.inverse(prediction)[0].float().cpu()
+
+
+def _prediction(
+    trained: TrainedModel,
+    rows: Tensor,
+    values: Tensor,
+    sample: str,
+    protocol: Protocol,
+    weights: Tensor | None,
+) -> Prediction:
+    schema, config = trained.schema, trained.config
+    parts = {part: rows[:, schema.columns(part)] for part in ("coords", "features", "targets")}
+    groups = variables(schema)
+    sums = error_sums(values[None], parts["targets"][None], groups)
+    errors = Errors.of(sums, groups, [sample]).samples[sample]
+    return Prediction(
+        experiment=config.experiment,
+        variant=config.model.variant,
+        seed=config.seed,
+        step=trained.metric["step"],
+        split=protocol.split,
+        sample=sample,
+        schema=schema,
+        errors=dict(zip(groups, errors, strict=True)),
+        coords=parts["coords"],
+        features=parts["features"],
+        truth=parts["targets"],
+        values=values,
+        weights=weights,
+    )

@@ -1,0 +1,167 @@
+"""The evaluation of runs: measured, written beside the run, and not done again where it is there.
+
+The runs of one experiment are pictured on the same sample: the one of median error of the baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from slipstream.core.runtime import device_name
+from slipstream.data.identity import data_hash
+from slipstream.data.store import Store, open_store
+from slipstream.evaluation.locality import locality
+from slipstream.evaluation.measure import Protocol, definitions, make_dataset, measure
+from slipstream.evaluation.predict_sample import predict_sample
+from slipstream.evaluation.slices import LayerSlices
+from slipstream.models.variants import BASELINE
+from slipstream.runs.checkpoint import weights_hash
+from slipstream.runs.evaluation_file import append_evaluation, prediction_file, read_evaluations
+from slipstream.runs.folder import RunFolder
+from slipstream.runs.model_file import TrainedModel, load_model
+from slipstream.runs.prediction_file import write_prediction
+
+Watch = Callable[[str, int, int], None]
+"""Told the run's name, samples measured and samples in all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    protocol: Protocol = Protocol()
+    pictures: tuple[str, ...] = ()
+    """Samples to predict on; none for the one of median error."""
+    device: str = "auto"
+    store: Path | None = None
+    """Where the data are now, if not where the run found them."""
+    again: bool = False
+    """Measure also what is there."""
+
+
+def evaluate_runs(
+    runs: Iterable[RunFolder], wanted: Wanted, watch: Watch = lambda name, done, total: None
+) -> list[dict[str, Any]]:
+    """The evaluation of each run, in their order, new or as it was.
+
+    Raises ValueError where a run has no model or its data are gone or not what it was trained on.
+    """
+    runs = list(runs)
+    found: dict[Path, dict[str, Any]] = {}
+    local: dict[str, dict[str, Any] | None] = {}
+    chosen: dict[tuple[str, str], tuple[str, ...]] = {}
+    for run in sorted(runs, key=_baseline_first):
+        trained = load_model(run.path, device=wanted.device)
+        key = (trained.config.experiment, trained.about["data_hash"])
+        pictures = wanted.pictures or chosen.get(key, ())
+        here = replace(wanted, protocol=wanted.protocol.on(trained.config.data.points))
+        row = None if wanted.again else _newest(run, trained, here.protocol, pictures)
+        if row is None:
+            store = open_data_of(trained, here.store, run)
+            if key[1] not in local:
+                local[key[1]] = _locality(store, here.protocol)
+            row = append_evaluation(
+                run,
+                {
+                    **_evaluate(run, trained, store, here.protocol, pictures, watch),
+                    "locality": local[key[1]],
+                },
+            )
+        chosen.setdefault(key, tuple(row["pictures"]))
+        found[run.path] = row
+    return [found[run.path] for run in runs]
+
+
+def _baseline_first(run: RunFolder) -> tuple[bool, int]:
+    config = run.read_config()
+    return config.model.variant != BASELINE, config.seed
+
+
+def _newest(
+    run: RunFolder, trained: TrainedModel, protocol: Protocol, pictures: Sequence[str]
+) -> dict[str, Any] | None:
+    """The newest evaluation of this very model by this protocol, with these pictures."""
+    weights = weights_hash(dict(trained.model.named_parameters()))
+    for row in reversed(read_evaluations(run)):
+        same = row["weights"] == weights and row["protocol"] == asdict(protocol)
+        there = all(prediction_file(run, sample).is_file() for sample in row["pictures"])
+        if same and there and set(pictures) <= set(row["pictures"]):
+            return row
+    return None
+
+
+def _evaluate(
+    run: RunFolder,
+    trained: TrainedModel,
+    store: Store,
+    protocol: Protocol,
+    pictures: Sequence[str],
+    watch: Watch,
+) -> dict[str, Any]:
+    """Measure, and write the predictions."""
+    dataset = make_dataset(store, trained, protocol)
+    for sample in pictures:
+        if sample not in dataset.samples:
+            raise ValueError(
+                f"samples must be of the split {protocol.split!r} of {store.path}, got {sample!r}"
+            )
+    config = trained.config
+    name = f"{config.experiment} {config.model.variant} seed {config.seed}"
+    measured = measure(trained, dataset, protocol, lambda done, all: watch(name, done, all))
+    pictures = tuple(pictures) or (measured.median_sample(),)
+    slices: list[LayerSlices] = []
+    for sample in pictures:
+        prediction, layers = predict_sample(trained, store, sample, protocol)
+        write_prediction(prediction_file(run, sample), prediction)
+        slices = slices or layers
+    return {
+        **_about(trained, store, protocol),
+        "numbers": [asdict(number) for number in measured.numbers()],
+        "samples": measured.samples(),
+        "pictures": list(pictures),
+        "slices": [asdict(layer) for layer in slices],
+    }
+
+
+def _locality(store: Store, protocol: Protocol) -> dict[str, Any] | None:
+    found = locality(store) if protocol.split == "test" and store.splits.get("test") else None
+    return None if found is None else asdict(found)
+
+
+def open_data_of(trained: TrainedModel, store: Path | None, run: RunFolder) -> Store:
+    """The store that a run was trained on; ValueError where it has moved or is another."""
+    config = trained.config
+    place = store or Path(config.data.store or run.path / "data")
+    if not place.is_dir():
+        raise ValueError(
+            f"the store of {run.path} must be at {place}, got no such folder (--store says where"
+            " it is now)"
+        )
+    found = open_store(place)
+    if data_hash(found) != trained.about["data_hash"]:
+        raise ValueError(
+            f"{place} must hold the data that {run.path} was trained on, hash"
+            f" {trained.about['data_hash'][:12]}, got {data_hash(found)[:12]}"
+        )
+    return found
+
+
+def _about(trained: TrainedModel, store: Store, protocol: Protocol) -> dict[str, Any]:
+    config = trained.config
+    device = next(trained.model.parameters()).device
+    return {
+        "experiment": config.experiment,
+        "variant": config.model.variant,
+        "seed": config.seed,
+        "step": trained.metric["step"],
+        "validation": trained.metric["error"],
+        "parameters": trained.model.parameter_count(),
+        "weights": weights_hash(dict(trained.model.named_parameters())),
+        "data_hash": data_hash(store),
+        "protocol": asdict(protocol),
+        "points": config.data.points,
+        "device": device_name(device),
+        "kernels": trained.model.kernels,
+        "definitions": definitions(trained.schema, protocol, config.data.points),
+    }

@@ -1,0 +1,191 @@
+"""What the slices of a trained model look like: per layer and head, streamed over the points.
+
+    with probing(model) as probe:
+        model(coords, features)
+    probe.layers["blocks.0.coupling.slice_slots"].entropy
+
+The weights (N, H, G) of a layer are never held but for a chunk of points. Weights normalised over
+the points (LinearNO's slice weights) say nothing about how a point is shared out, so for those
+variants the deslice weights, which are normalised over the slots, are the ones that are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from slipstream.core.extras import need
+from slipstream.core.shapes import Float
+from slipstream.kernels.membership import Membership
+from slipstream.kernels.reference import weights
+from slipstream.models.layers import Slots
+
+CHUNK = 16_384
+"""Points whose weights are held at a time."""
+DEAD = 0.01
+"""A slice is dead whose mean weight is below this share of the uniform one, 1 / G."""
+
+
+@dataclass(frozen=True)
+class LayerSlices:
+    """The slices of one layer, by head; means are over the points of one sample."""
+
+    name: str
+    """Of the module, as `blocks.3.coupling.slice_slots`."""
+    slices: int
+    temperature: tuple[float, ...]
+    entropy: tuple[float, ...]
+    """Mean over the points of the entropy of a point's weights, in nats; at most ln G."""
+    effective: tuple[float, ...]
+    """Effective number of slices: the exponential of the entropy of the mean weights."""
+    dead: tuple[int, ...]
+    """Slices whose mean weight is below 1 % of 1 / G."""
+
+    @property
+    def largest_entropy(self) -> float:
+        return math.log(self.slices)
+
+
+@dataclass
+class Probe:
+    """What the last forward pass inside `probing` showed."""
+
+    points: int
+    """Of which the weights of the last layer are kept."""
+    layers: dict[str, LayerSlices] = field(default_factory=dict)
+    weights: Float[Tensor, "M H G"] | None = None
+    """Of the last layer that slices."""
+
+
+@contextmanager
+def probing(model: nn.Module, points: int = 0) -> Iterator[Probe]:
+    """Look at every membership that the model makes inside; a layer at a time is held."""
+    probe = Probe(points)
+    handles = [
+        module.register_forward_hook(_looker(name, probe))
+        for name, module in model.named_modules()
+        if isinstance(module, Slots) and module.over == "slots" and not _is_second(name, model)
+    ]
+    try:
+        yield probe
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _is_second(name: str, model: nn.Module) -> bool:
+    """Whether these are the deslice slots of a layer whose slice slots are looked at."""
+    parent, _, own = name.rpartition(".")
+    slicing = getattr(model.get_submodule(parent), "slice_slots", None)
+    return own == "deslice_slots" and isinstance(slicing, Slots) and slicing.over == "slots"
+
+
+def _looker(name: str, probe: Probe) -> Callable[[nn.Module, object, Membership], None]:
+    def look(_: nn.Module, __: object, membership: Membership) -> None:
+        probe.layers[name] = describe(name, membership)
+        if probe.points:
+            first = replace(membership, query=membership.query[:, : probe.points])
+            probe.weights = torch.cat(list(chunked_weights(first)))
+
+    return look
+
+
+def describe(name: str, membership: Membership) -> LayerSlices:
+    """The statistics of a layer on one sample."""
+    heads, slots = membership.heads, membership.slices
+    entropy = torch.zeros(heads, dtype=torch.float64)
+    mass = torch.zeros(heads, slots, dtype=torch.float64)
+    points = 0
+    for part in chunked_weights(membership):
+        entropy += point_entropy(part).sum(0).double().cpu()
+        mass += part.sum(0).double().cpu()
+        points += len(part)
+    mean = mass / points
+    spread = -(mean * mean.clamp(min=1e-300).log()).sum(-1)
+    return LayerSlices(
+        name,
+        slots,
+        tuple(membership.temperature.tolist()),
+        tuple((entropy / points).tolist()),
+        tuple(spread.exp().tolist()),
+        tuple((mean < DEAD / slots).sum(-1).tolist()),
+    )
+
+
+def chunked_weights(membership: Membership) -> Iterator[Float[Tensor, "n H G"]]:
+    """The weights of the first sample, a chunk of points at a time, in fp32 at least."""
+    for start in range(0, membership.query.shape[1], CHUNK):
+        query = membership.query[:1, start : start + CHUNK]
+        query = query.to(torch.promote_types(query.dtype, torch.float32))
+        part = replace(
+            membership,
+            query=query,
+            slot_weight=membership.slot_weight.to(query.dtype),
+            slot_bias=None
+            if membership.slot_bias is None
+            else membership.slot_bias.to(query.dtype),
+            temperature=membership.temperature.to(query.dtype),
+            statistics=None,
+        )
+        yield weights(part)[0].transpose(0, 1)
+
+
+def point_entropy(weights: Float[Tensor, "n H G"]) -> Float[Tensor, "n H"]:
+    """Of each point's weights, in nats."""
+    return torch.special.entr(weights).sum(-1)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A slice function of one run and the one of another that is closest to it."""
+
+    first: int
+    second: int
+    similarity: float
+    """Cosine over the points, in [0, 1]."""
+
+
+def match_slices(first: NDArray[Any], second: NDArray[Any]) -> list[Match]:
+    """Pair up the columns of two (points, functions), by the Hungarian method, closest first.
+
+    The sum of the cosine similarities over all pairs is the largest there is.
+    """
+    if len(first) != len(second):
+        raise ValueError(
+            f"both must be functions of the same points, got {len(first)} and {len(second)} points"
+        )
+    optimize = need("scipy.optimize", "mesh")
+    similarity = _unit_columns(first).T @ _unit_columns(second)
+    rows, columns = optimize.linear_sum_assignment(-similarity)
+    found = [
+        Match(int(r), int(c), float(similarity[r, c])) for r, c in zip(rows, columns, strict=True)
+    ]
+    return sorted(found, key=lambda match: -match.similarity)
+
+
+def _unit_columns(functions: NDArray[Any]) -> NDArray[np.float64]:
+    wide = np.asarray(functions, np.float64)
+    norm = np.linalg.norm(wide, axis=0)
+    return wide / np.where(norm > 0, norm, 1)
+
+
+def mean_over_heads(layer: LayerSlices) -> dict[str, float]:
+    """One number of each kind."""
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(values) / len(values)
+
+    return {
+        "entropy": mean(layer.entropy),
+        "effective": mean(layer.effective),
+        "dead": mean(layer.dead),
+        "temperature": mean(layer.temperature),
+    }

@@ -1,0 +1,1 @@
+"""Tables, figures and a page from records and predictions. Nothing here knows a model."""

@@ -1,0 +1,130 @@
+"""What a report consists of, as values: who gathers it, who draws it and who lays it out meet here.
+
+Numbers are plain Python or NumPy; nothing in here is HTML, LaTeX or a picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table; `text` instead where there is none."""
+
+    value: float | None = None
+    std: float | None = None
+    best: bool = False
+    """Of its row: set in bold."""
+    text: str = ""
+    digits: int = 3
+    """Significant ones."""
+    kind: Literal["error", "ratio", "percent", "count", "text"] = "error"
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    """Of its files, as `main`."""
+    title: str
+    caption: str
+    """What the numbers are: norm, units, split, seeds."""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+    """What is missing, and why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure that was drawn: as SVG for the page."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True, eq=False)
+class SceneField:
+    """One scalar of a sample: a field, a component, or the length of a vector."""
+
+    name: str
+    unit: str
+    truth: Array  # N
+    predictions: Mapping[str, Array]  # N, by variant
+    errors: Mapping[str, Array]
+    """Absolute errors; of a vector, the length of the difference."""
+    relative: Mapping[str, float]
+    """Relative L1 error of this sample, by variant."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A sample with what every variant predicts on it."""
+
+    name: str
+    experiment: str
+    sample: str
+    kind: Literal["surface", "volume"]
+    coords: Array  # N 3
+    unit: str
+    """Of the coordinates."""
+    fields: tuple[SceneField, ...]
+    normals: Array | None = None  # N 3
+    triangles: NDArray[np.int32] | None = None  # T 3, of a surface that is a mesh
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return tuple(self.fields[0].predictions)
+
+
+@dataclass(frozen=True)
+class RunCard:
+    """A run as the page tells of it."""
+
+    name: str
+    status: str
+    """"finished", or why not."""
+    facts: Mapping[str, str]
+    """Parameters, steps, device, kernels, ..."""
+    config: Mapping[str, Any]
+    checks: Sequence[Mapping[str, Any]] = ()
+    """Of its certificate: check, holds, sentence, notes. Empty where it was not audited."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a word of the report means."""
+
+    term: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    title: str
+    text: str = ""
+    items: tuple[Table | Picture, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    title: str
+    subtitle: str
+    """Date, versions, where the numbers come from."""
+    conclusion: str
+    """The sentence that the numbers bear."""
+    sections: tuple[Section, ...]
+    scenes: tuple[Scene, ...] = ()
+    runs: tuple[RunCard, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+    """What is missing or failed, a sentence each."""

@@ -1,0 +1,124 @@
+"""Tables as markdown, LaTeX and plain text of a cell: one place decides how a number looks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from slipstream.core.files import write_text
+from slipstream.reports.content import Cell, Table
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "±": r"$\pm$", "×": r"$\times$", "–": "--",
+}  # fmt: skip
+
+
+def number_text(value: float, digits: int) -> str:
+    """With so many significant digits, never as a power of ten: 0.0756, 12.3, 184000."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
+        places -= 1  # 0.0999 became 0.100
+    return f"{rounded:.{max(0, places)}f}"
+
+
+def _parts(cell: Cell) -> tuple[str, str]:
+    """The number, and its spread or nothing."""
+    if cell.value is None:
+        return cell.text, ""
+    if cell.kind == "count":
+        return f"{cell.value:,.0f}", ""
+    if cell.kind == "percent":
+        text = f"{cell.value:+.{max(0, cell.digits - 1)}f}"
+        return (text, _spread(cell) + " %") if cell.std is not None else (text + " %", "")
+    text, sign = number_text(cell.value, cell.digits), "×" if cell.kind == "ratio" else ""
+    return (text, _spread(cell) + sign) if cell.std is not None else (text + sign, "")
+
+
+def _spread(cell: Cell) -> str:
+    return "" if cell.std is None else number_text(cell.std, 1)
+
+
+def cell_text(cell: Cell) -> str:
+    """As "0.0756 ± 0.0001", "1.61×", "+3.8 %" or its own text."""
+    number, spread = _parts(cell)
+    return f"{number} ± {spread}" if spread else number
+
+
+def to_markdown(table: Table) -> str:
+    """A title, the table, its caption and its notes."""
+    lines = [f"### {table.title}", "", _markdown_line(table.columns)]
+    lines.append("|" + "|".join("---" if left else "---:" for left in text_columns(table)) + "|")
+    for row in table.rows:
+        texts = [_escape_pipe(cell_text(cell)) for cell in row]
+        marked = [f"**{t}**" if c.best else t for t, c in zip(texts, row, strict=True)]
+        lines.append("| " + " | ".join(marked) + " |")
+    lines += ["", table.caption, *(f"* {note}" for note in table.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def text_columns(table: Table) -> list[bool]:
+    """Which columns hold words and not numbers: those are set to the left."""
+    return [all(row[i].kind == "text" for row in table.rows) for i in range(len(table.columns))]
+
+
+def _markdown_line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(_escape_pipe(text) for text in texts) + " |"
+
+
+def _escape_pipe(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def to_latex(table: Table) -> str:
+    """A table environment for booktabs."""
+    columns = "".join("l" if left else "c" for left in text_columns(table))
+    caption = _latex(" ".join([table.caption, *table.notes]))
+    body = [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows]
+    return "\n".join(
+        [
+            r"\begin{table}[t]",
+            rf"\caption{{\textbf{{{_latex(table.title)}.}} {caption}}}",
+            rf"\label{{tab:{table.name}}}",
+            r"\begin{center}\small",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            " & ".join(_latex(column) for column in table.columns) + r" \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{center}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _latex_cell(cell: Cell) -> str:
+    number, spread = _parts(cell)
+    if cell.value is None:
+        return rf"\textbf{{{_latex(number)}}}" if cell.best else _latex(number)
+    plain = number.replace("×", r"\times").replace(" %", r"\%").replace(",", "{,}")
+    shown = rf"\mathbf{{{plain}}}" if cell.best else plain
+    if spread:
+        small = spread.replace("×", r"\times").replace(" %", r"\%")
+        shown += rf"{{\scriptstyle\pm{small.removeprefix('0') or '0'}}}"
+    return f"${shown}$"
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+def write_tables(tables: Sequence[Table], folder: Path) -> None:
+    """Each as NAME.md and NAME.tex."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for table in tables:
+        write_text(folder / f"{table.name}.md", to_markdown(table))
+        write_text(folder / f"{table.name}.tex", to_latex(table))

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from slipstream.data.store import open_store
+from slipstream.evaluation.measure import (
+    Measured,
+    Number,
+    Protocol,
+    definitions,
+    make_dataset,
+    measure,
+    variables,
+)
+from slipstream.evaluation.run_evaluation import open_data_of
+from slipstream.metrics import Errors, relative_error
+from slipstream.runs.folder import RunFolder
+from slipstream.runs.model_file import TrainedModel, load_model
+
+
+@pytest.fixture
+def trained(made_study: Path) -> TrainedModel:
+    return load_model(made_study / "runs/poisson/baseline/seed-0")
+
+
+def measured(trained: TrainedModel, protocol: Protocol) -> Measured:
+    assert trained.config.data.store is not None
+    store = open_store(trained.config.data.store)
+    return measure(trained, make_dataset(store, trained, protocol), protocol)
+
+
+def number(found: Measured, name: str, variable: str | None = None) -> Number:
+    return next(n for n in found.numbers() if (n.measure, n.variable) == (name, variable))
+
+
+def test_on_the_validation_split_the_composite_is_the_validation_error(
+    trained: TrainedModel,
+) -> None:
+    found = measured(trained, Protocol(split="val"))
+    assert number(found, "composite").mean == pytest.approx(trained.metric["error"], rel=1e-6)
+    for group, value in trained.metric["by_group"].items():
+        assert number(found, "composite", group).mean == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "order"), [("L1", 1), ("L2", 2)])
+def test_variables_are_measured_in_physical_units(
+    trained: TrainedModel, name: str, order: int
+) -> None:
+    assert trained.config.data.store is not None
+    store, found = open_store(trained.config.data.store), measured(trained, Protocol(full=True))
+    by_hand = []
+    for sample in store.ids("test"):
+        rows = torch.from_numpy(store.array(sample).copy())[None]
+        answer = trained(rows[..., :3], rows[..., 3:4])
+        groups = {"field": (1, 2, 3)}
+        by_hand.append(relative_error(answer, rows[..., 4:], groups, order=order).item())  # type: ignore[arg-type]
+    assert number(found, name, "field").mean == pytest.approx(sum(by_hand) / 5, rel=1e-5)
+
+
+def test_repeats_draw_other_points(trained: TrainedModel) -> None:
+    found = measured(trained, Protocol(repeats=3))
+    composite = number(found, "composite")
+    assert len(set(composite.repeats)) == 3 and composite.std is not None and composite.std > 0
+    assert composite.relative_std == composite.std / composite.mean  # type: ignore[operator]
+    assert composite.repeats[0] == number(measured(trained, Protocol()), "composite").mean
+    sample, error = next(iter(found.samples().items()))
+    rows = [errors.samples[sample] for errors in found.errors["composite"]]
+    assert error == pytest.approx(sum(value or 0 for row in rows for value in row) / 6)
+
+
+def test_where_a_sample_is_taken_whole_nothing_is_repeated() -> None:
+    assert Protocol(repeats=6).on(256) == Protocol(repeats=6)
+    assert Protocol(repeats=6).on(0.5) == Protocol(repeats=6)
+    assert Protocol(repeats=6).on(None) == Protocol(full=True)
+    assert Protocol(repeats=6, full=True).on(256) == Protocol(full=True)
+
+
+def errors_of(**samples: float) -> Measured:
+    made = Errors(("y",), {name: (value,) for name, value in samples.items()})
+    return Measured({"composite": (made,), "L1": (made,), "L2": (made,)})
+
+
+def test_the_median_sample() -> None:
+    assert errors_of(a=3.0, b=1.0, c=2.0).median_sample() == "c"
+    assert errors_of(a=3.0, b=1.0, c=2.0, d=4.0).median_sample() == "c", "of two, the lower"
+    assert errors_of(a=3.0, b=1.0, c=float("nan")).median_sample() == "b"
+    assert errors_of(a=3.0, b=1.0, c=0.0).median_sample(among=2) == "b"
+    with pytest.raises(ValueError, match="finite errors on some sample, got none"):
+        errors_of(a=float("nan")).median_sample()
+
+
+def test_a_number_that_is_not_finite_once_has_no_mean() -> None:
+    found = Number("L1", "p", (1.0, None))
+    assert found.mean is None and found.std is None and found.relative_std is None
+    assert Number("L1", "p", (2.0,)).std is None and Number("L1", "p", (2.0,)).mean == 2.0
+    assert next(iter(errors_of(a=float("inf")).numbers())).repeats == (None,)
+
+
+def test_definitions_say_what_was_measured(trained: TrainedModel) -> None:
+    schema = trained.schema
+    assert variables(schema) == {"potential": (0,), "field": (1, 2, 3)}
+    said = definitions(schema, Protocol(repeats=6), 0.03)
+    assert "normalised targets" in said["composite"] and "test split" in said["composite"]
+    assert "0.03 of the points" in said["L1"] and "6 independent draws" in said["L1"]
+    assert "root" in said["L2"] and "potential, field" in said["L2"]
+    assert "all points" in definitions(schema, Protocol(full=True), 16)["L1"]
+
+
+def test_a_split_without_samples(made: Path) -> None:
+    """The run `made` has no test split."""
+    trained = load_model(made)
+    store = open_data_of(trained, None, RunFolder(made))
+    with pytest.raises(ValueError, match="samples in its split 'test', got train, val"):
+        make_dataset(store, trained, Protocol())

@@ -1,0 +1,167 @@
+"""Real runs, evaluated; the files they leave, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from slipstream.data.store import open_store
+from slipstream.evaluation.measure import Protocol
+from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
+from slipstream.evaluation.summary import summarise
+from slipstream.runs.evaluation_file import evaluations_file, prediction_file, read_evaluations
+from slipstream.runs.folder import RunFolder, find_runs
+from slipstream.runs.model_file import load_model
+from slipstream.runs.prediction_file import read_prediction, write_prediction
+from tests.evaluation.made_runs import edit_file
+
+CPU = Wanted(device="cpu")
+
+
+@pytest.fixture
+def runs(study: Path) -> list[RunFolder]:
+    return list(find_runs(study))
+
+
+@pytest.fixture
+def run(study: Path) -> RunFolder:
+    return RunFolder(study / "runs/poisson/baseline/seed-0")
+
+
+def test_all_runs_are_pictured_on_the_median_sample_of_the_baseline(runs: list[RunFolder]) -> None:
+    rows = evaluate_runs(reversed(runs), CPU)
+    assert [row["variant"] for row in rows] == [
+        "no-token-attention", "mlp-only", "baseline", "baseline",
+    ]  # fmt: skip
+    base = next(row for row in rows if (row["variant"], row["seed"]) == ("baseline", 0))
+    errors = sorted((error, sample) for sample, error in base["samples"].items())
+    assert [row["pictures"] for row in rows] == [[errors[2][1]]] * 4
+    assert all(prediction_file(run, errors[2][1]).is_file() for run in runs)
+    assert [len(row["slices"]) for row in rows] == [2, 0, 2, 2]
+
+
+def test_the_prediction_is_that_of_the_model_on_every_point(run: RunFolder) -> None:
+    (row,) = evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(full=True)))
+    (sample,) = row["pictures"]
+    found = read_prediction(prediction_file(run, sample))
+    trained = load_model(run.path)
+    assert trained.config.data.store is not None
+    rows = torch.from_numpy(open_store(trained.config.data.store).array(sample).copy())
+    torch.testing.assert_close(found.coords, rows[:, :3])
+    torch.testing.assert_close(found.truth, rows[:, 4:])
+    torch.testing.assert_close(found.values, trained(rows[None, :, :3], rows[None, :, 3:4])[0])
+    assert (found.variant, found.sample, found.split) == ("baseline", sample, "test")
+    assert found.weights is not None and found.weights.shape == (32, 2, 3)
+    error = (found.values - found.truth)[:, 0].abs().sum() / found.truth[:, 0].abs().sum()
+    assert found.errors["potential"] == pytest.approx(error.item(), rel=1e-5)
+
+
+def test_a_sample_is_predicted_in_subsets_as_dense_as_in_training(run: RunFolder) -> None:
+    """Its 32 points in two subsets of 16, and in unequal ones."""
+    (row,) = evaluate_runs([run], CPU)
+    found = read_prediction(prediction_file(run, row["pictures"][0]))
+    trained = load_model(run.path)
+    for part in (slice(0, 16), slice(16, 32)):
+        alone = trained(found.coords[None, part], found.features[None, part])[0]
+        torch.testing.assert_close(found.values[part], alone)
+
+
+def test_what_was_measured_is_not_measured_again(run: RunFolder) -> None:
+    first = evaluate_runs([run], CPU)
+    assert evaluate_runs([run], CPU) == first and len(read_evaluations(run)) == 1
+    evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(repeats=2)))
+    assert len(read_evaluations(run)) == 2
+    assert evaluate_runs([run], CPU) == first, "also where it is not the newest"
+    evaluate_runs([run], Wanted(device="cpu", again=True))
+    assert len(read_evaluations(run)) == 3
+    other = next(s for s in first[0]["samples"] if s not in first[0]["pictures"])
+    evaluate_runs([run], Wanted(device="cpu", pictures=(other,)))
+    assert len(read_evaluations(run)) == 4 and prediction_file(run, other).is_file()
+    prediction_file(run, other).unlink()
+    evaluate_runs([run], Wanted(device="cpu", pictures=(other,)))
+    assert len(read_evaluations(run)) == 5, "its picture was gone"
+
+
+def test_a_model_that_trained_on_is_measured_again(run: RunFolder) -> None:
+    evaluate_runs([run], CPU)
+
+    def nudge(_: object, tensors: dict[str, torch.Tensor]) -> None:
+        tensors["head.bias"] += 1
+
+    edit_file(run.model_file, nudge)
+    evaluate_runs([run], CPU)
+    rows = read_evaluations(run)
+    assert len(rows) == 2 and rows[0]["numbers"] != rows[1]["numbers"]
+
+
+def test_data_that_moved_or_are_others(study: Path, run: RunFolder) -> None:
+    config = json.loads(run.config_file.read_text())
+    store = Path(config["config"]["data"]["store"])
+    moved = study / "elsewhere"
+    shutil.copytree(store, moved)
+
+    def move(header: dict[str, Any], _: object) -> None:
+        header["config"]["data"]["store"] = str(study / "gone")
+
+    edit_file(run.model_file, move)
+    with pytest.raises(ValueError, match=r"must be at .*gone, got no such folder \(--store"):
+        evaluate_runs([run], CPU)
+    evaluate_runs([run], Wanted(device="cpu", store=moved))
+    edit_file(run.model_file, lambda header, _: header.update(data_hash="0" * 64))
+    with pytest.raises(ValueError, match="was trained on, hash 000000000000, got"):
+        evaluate_runs([run], Wanted(device="cpu", store=moved, again=True))
+    assert len(read_evaluations(run)) == 1
+
+
+def test_a_sample_of_another_split(run: RunFolder) -> None:
+    trained = load_model(run.path)
+    assert trained.config.data.store is not None
+    other = open_store(trained.config.data.store).ids("train")[0]
+    with pytest.raises(ValueError, match=f"of the split 'test' of .*, got '{other}'"):
+        evaluate_runs([run], Wanted(device="cpu", pictures=(other,)))
+    assert not evaluations_file(run).exists()
+
+
+def test_a_corrupt_line_is_named(run: RunFolder) -> None:
+    evaluate_runs([run], CPU)
+    file = evaluations_file(run)
+    row = json.loads(file.read_text())
+    del row["numbers"]
+    file.write_text(json.dumps(row) + "\n")
+    with pytest.raises(ValueError, match="evaluations.jsonl: an evaluation must hold numbers"):
+        read_evaluations(run)
+    file.write_text("{\n")
+    with pytest.raises(ValueError, match="evaluations.jsonl"):
+        read_evaluations(run)
+
+
+def test_a_damaged_prediction_is_named(run: RunFolder, tmp_path: Path) -> None:
+    (row,) = evaluate_runs([run], CPU)
+    file = prediction_file(run, row["pictures"][0])
+    found = read_prediction(file)
+    write_prediction(tmp_path / "again.safetensors", found)
+    assert (tmp_path / "again.safetensors").read_bytes() == file.read_bytes()
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(ValueError, match="must be a prediction, got"):
+        read_prediction(file)
+    with pytest.raises(ValueError, match="must be a prediction, got model"):
+        read_prediction(run.model_file)
+
+
+def test_seeds_are_summarised(runs: list[RunFolder]) -> None:
+    rows = evaluate_runs(runs, Wanted(device="cpu", protocol=Protocol(repeats=2)))
+    found = {(s.variant, s.name): s for s in summarise(rows)}
+    both = found["baseline", "L1 field"]
+    assert both.seeds == (0, 1) and both.std == pytest.approx(
+        abs(both.values[0] - both.values[1]) / 2**0.5
+    )
+    assert both.mean == pytest.approx(sum(both.values) / 2) and both.noise is not None
+    alone = found["mlp-only", "composite"]
+    assert alone.std is None and alone.values[0] == rows[2]["numbers"][0]["mean"]
+    rows[0]["numbers"][0]["mean"] = None
+    assert {s.seeds for s in summarise(rows) if s.name == "composite"} == {(1,), (0,)}

@@ -1,0 +1,86 @@
+"""`slipstream evaluate` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from slipstream.evaluation import locality
+from tests.conftest import Said
+from tests.evaluation.made_runs import make_run
+from tests.evaluation.made_study import trained_study
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained_study(tmp_path_factory.mktemp("made") / "study")
+
+
+@pytest.fixture
+def study(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in {"PLACES": 4, "DRAWS": 200, "TRIALS": 50, "NEIGHBOURS": 11}.items():
+        monkeypatch.setattr(locality, name, value)
+    return Path(shutil.copytree(made, tmp_path / "study"))
+
+
+def test_a_study(study: Path, command: Command) -> None:
+    said = command("evaluate", study, "--repeats", 2, "--device", "cpu")
+    assert said.code == 0, said.err
+    assert "poisson: errors on the test split" in said.out
+    assert "baseline, 2 seeds" in said.out and "composite potential" in said.out
+    assert "composite: relative L1 error on normalised targets" in said.out
+    assert "Largest relative standard deviation over the draws" in said.out
+    again = json.loads(command("evaluate", study, "--repeats", 2, "--json").out)
+    assert len(again["evaluations"]) == 4 and again["without_model"] == []
+    assert {row["kind"] for row in again["evaluations"]} == {"evaluation"}
+
+
+def test_one_run_whole(study: Path, command: Command) -> None:
+    run = study / "runs/poisson/mlp-only/seed-0"
+    said = command("evaluate", run, "--full", "--split", "val", "--device", "cpu")
+    assert said.code == 0 and "errors on the val split" in said.out
+    assert "all points of a sample at once" in said.out and "±" not in said.out
+
+
+def test_runs_without_a_model_are_named(study: Path, command: Command) -> None:
+    lost = study / "runs/poisson/mlp-only/seed-0"
+    (lost / "model.safetensors").unlink()
+    said = command("evaluate", study, "--device", "cpu")
+    assert said.code == 0 and f"{lost}: left out, no model yet" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("absent",), "absent must be the folder of a run or a study, got no such folder"),
+        ((".",), "must be a run or a folder with runs below it, got neither"),
+        (("study", "--repeats", "0"), "repeats must be a whole number of at least 1, got 0"),
+        (("study", "--split", "tset"), "samples in its split 'tset', got train, val, test"),
+        (("study", "--samples", "nope"), "of the split 'test'"),
+        (("study", "--store", "gone"), "must be at gone, got no such folder"),
+        (("study", "--device", "tpu"), "device"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    study: Path,
+    tmp_path: Path,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    sentence: str,
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty" if arguments[0] == "." else tmp_path)
+    said = command("evaluate", *arguments)
+    assert said.code == 2 and sentence in said.err and said.err.count("\n") == 1, said
+
+
+def test_a_run_without_a_test_split(tmp_path: Path, command: Command) -> None:
+    said = command("evaluate", make_run(tmp_path / "run"), "--device", "cpu")
+    assert said.code == 2 and "must have samples in its split 'test', got train, val" in said.err
