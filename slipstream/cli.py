@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import torch
@@ -14,21 +12,21 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from slipstream import demo as demo_story
 from slipstream.audit_commands import audit
 from slipstream.bench.cli import app as bench
 from slipstream.bench.parity import quick_check
 from slipstream.core import runtime
 from slipstream.core.version import VERSION
 from slipstream.data_commands import app as data
+from slipstream.demo_commands import demo
 from slipstream.evaluate_commands import evaluate
 from slipstream.kernels.api import describe
 from slipstream.kernels.plan import make_plan
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import VARIANTS
+from slipstream.report_commands import report
 from slipstream.study_commands import study
-from slipstream.train_commands import train, training_bar
-from slipstream.training.sinks import Listener
+from slipstream.train_commands import train
 from slipstream.training.stopped import TrainingStopped
 
 app = typer.Typer(
@@ -41,10 +39,12 @@ app = typer.Typer(
 )
 app.add_typer(bench)
 app.add_typer(data)
+app.command()(demo)
 app.command()(train)
 app.command()(study)
 app.command()(audit)
 app.command()(evaluate)
+app.command()(report)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -70,52 +70,6 @@ def _root(
     if version:
         print(f"slipstream {VERSION}")
         raise typer.Exit
-
-
-@app.command()
-def demo(
-    out: Annotated[
-        Path, typer.Option(help="Folder for data and records.jsonl; rows are appended.")
-    ] = Path("out/demo"),
-    seed: Annotated[int, typer.Option(help="Of data, initial values and sample order.")] = 0,
-    steps: Annotated[
-        int, typer.Option(help="Training steps per variant.")
-    ] = demo_story.demo_config().steps,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
-    as_json: Json = False,
-) -> None:
-    """Train four variants on Gaussian charges and see what a Transolver needs.
-
-    A few minutes on two CPU cores. The data are exact: the potential and field of random charges in
-    closed form.
-
-    Example: slipstream demo --out out/demo
-    """
-    config = demo_story.demo_config(seed, steps)
-    with ExitStack() as bars:
-
-        def watch(variant: str, steps: int) -> Listener:
-            bars.close()  # that of the variant before
-            return bars.enter_context(training_bar(f"{variant:20}", steps)).training
-
-        results = demo_story.run_demo(config, out, watch, device)
-    conclusion = demo_story.conclude(results)
-    if as_json:
-        rows = [asdict(result) for result in results]
-        print(json.dumps({"results": rows, "conclusion": conclusion}, indent=2))
-        return
-    baseline = results[0].error
-    table = Table(title="Gaussian charges: validation error (relative L1) and ratio to baseline")
-    table.add_column("variant", no_wrap=True)
-    for title in ("parameters", "error", *results[0].by_group, "ratio", "time"):
-        table.add_column(title, justify="right")
-    for row in results:
-        errors = (row.error, *row.by_group.values(), row.error / baseline)
-        cells = [f"{error:.3f}" for error in errors]
-        table.add_row(row.variant, f"{row.parameters:,}", *cells, f"{row.seconds:.0f} s")
-    Console().print(table)
-    print(conclusion)
-    print(f"Records: {out / 'records.jsonl'}")
 
 
 @app.command()

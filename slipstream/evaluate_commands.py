@@ -14,7 +14,10 @@ from rich.table import Table
 from slipstream.evaluation.measure import Protocol
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
 from slipstream.evaluation.summary import Summary, summarise
+from slipstream.evaluation.vtk_export import write_vtp
+from slipstream.runs.evaluation_file import prediction_file
 from slipstream.runs.folder import RunFolder, find_runs
+from slipstream.runs.prediction_file import read_prediction
 from slipstream.store_commands import bar
 
 
@@ -30,6 +33,9 @@ def evaluate(
     ] = "",
     store: Annotated[Path | None, typer.Option(help="Where the data are now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
+    vtk: Annotated[
+        bool, typer.Option("--vtk", help="Also write the predictions as .vtp for ParaView.")
+    ] = False,
     again: Annotated[bool, typer.Option("--again", help="Also what was evaluated so.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -47,6 +53,11 @@ def evaluate(
     runs, without = runs_below(paths)
     with bar("evaluate") as advance:
         rows = evaluate_runs(runs, wanted, lambda _, done, total: advance(done, total))
+    if vtk:
+        for run, row in zip(runs, rows, strict=True):
+            for sample in row["pictures"]:
+                file = prediction_file(run, sample)
+                write_vtp(file.with_suffix(".vtp"), read_prediction(file))
     if as_json:
         print(json.dumps({"evaluations": rows, "without_model": without}, indent=2))
         return
@@ -80,7 +91,7 @@ def _print(rows: Sequence[dict[str, Any]], summaries: Sequence[Summary]) -> None
         own = [summary for summary in summaries if summary.experiment == experiment]
         split = rows[0]["protocol"]["split"]
         wide = Console(width=max(Console().width, 28 + 22 * len({s.variant for s in own})))
-        wide.print(_table(f"{experiment}: errors on the {split} split", own))
+        wide.print(errors_table(f"{experiment}: errors on the {split} split", own))
         definitions = next(row["definitions"] for row in rows if row["experiment"] == experiment)
         for measure, text in definitions.items():
             print(f"{measure}: {text}.")
@@ -89,7 +100,7 @@ def _print(rows: Sequence[dict[str, Any]], summaries: Sequence[Summary]) -> None
             print(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
 
 
-def _table(title: str, summaries: Sequence[Summary]) -> Table:
+def errors_table(title: str, summaries: Sequence[Summary]) -> Table:
     """A line a number, a column a variant."""
     table = Table(title=title)
     table.add_column("error", no_wrap=True)

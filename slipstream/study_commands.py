@@ -33,6 +33,9 @@ def study(
     device: Device = "auto",
     parallel: Annotated[int, typer.Option(help="Runs at a time, on one GPU or CPU.")] = 1,
     processes: Annotated[int, typer.Option(help="GPUs of each run, by torchrun.")] = 1,
+    minutes: Annotated[
+        float | None, typer.Option(help="End after so long, saved: the same command goes on.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Train variants x seeds at equal steps and compare them; the same command goes on.
@@ -49,9 +52,9 @@ def study(
         variant_named(name)
     configs = [make_config(name, config, settings, store=store) for name in experiments]
     cells = make_cells(configs, names, _whole_numbers(seeds), out)
-    means = Means(device=device, parallel=parallel, processes=processes)
+    means = Means(device=device, parallel=parallel, processes=processes, minutes=minutes)
     ready = prepare_study(cells, out)
-    with _bar(len(ready)) as watch:
+    with study_bar(len(ready)) as watch:
         endings = run_study(ready, out, means, watch)
     compared = [e.cell for e in endings if e.status in ("finished", "interrupted")]
     rows = compare([read_curve(cell.folder) for cell in compared])
@@ -62,6 +65,11 @@ def study(
         print(json.dumps({"rows": [asdict(row) for row in rows], "cells": cells_json}, indent=2))
     else:
         _print(rows, endings, out)
+    exit_unless_finished(endings)
+
+
+def exit_unless_finished(endings: Sequence[Ending]) -> None:
+    """With 1 where a run failed, 130 where it was interrupted."""
     if any(ending.status == "failed" for ending in endings):
         raise typer.Exit(1)
     if any(ending.status != "finished" for ending in endings):
@@ -97,7 +105,7 @@ def _print(rows: Sequence[Row], endings: Sequence[Ending], out: Path) -> None:
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Callable[[Sequence[Cell], int], None]]:
+def study_bar(total: int) -> Iterator[Callable[[Sequence[Cell], int], None]]:
     """Which runs are under way; on no terminal, nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:

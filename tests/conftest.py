@@ -44,6 +44,12 @@ preload = multiprocessing.get_context("forkserver").set_forkserver_preload
 preload(["slipstream.training.session", "torch._dynamo"])
 
 
+@pytest.fixture(autouse=True)
+def same_draws() -> None:
+    """A test that draws without a generator of its own draws the same whenever it runs."""
+    torch.manual_seed(0)
+
+
 class Said(NamedTuple):
     """How a command ended."""
 

@@ -1,85 +1,101 @@
+"""The whole story, small: real data, real processes, a real page."""
+
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 from pathlib import Path
 
 import pytest
 
+from slipstream import demo_commands
 from slipstream.core.configs import overlay
-from slipstream.core.records import read_records
+from slipstream.core.records import append_record
 from slipstream.data.check import check_store
-from slipstream.demo import VARIANTS, Result, conclude, demo_config, run_demo
-from slipstream.experiments import poisson
-from slipstream.runs.folder import RunFolder
-from slipstream.training.sinks import Listener
+from slipstream.demo import demo_cells, demo_config, run_demo
+from slipstream.runs.config import RunConfig
+from slipstream.runs.evaluation_file import read_evaluations
+from slipstream.runs.folder import find_runs
+from slipstream.training.study import prepare_study
+from tests.reports.browser import absent, colours, launched, opened, settle
+from tests.test_evaluate_commands import Command
 
-TINY = overlay(
-    demo_config(steps=3),
-    {
-        "data.builtin.samples": {"train": 4, "val": 2}, "data.builtin.points": 16, "batch": 2,
+
+def tiny(seed: int = 0) -> RunConfig:
+    changes = {
+        "data.builtin.samples": {"train": 4, "val": 2, "test": 2}, "data.builtin.points": 64,
+        "data.builtin.settings": {"panels": 80, "bodies": [1, 1]}, "data.points": 16, "batch": 2,
         "model.size": {"layers": 1, "width": 8, "heads": 2, "slices": 3},
-    },
-)  # fmt: skip
+        "optim.learning_rate": 0.03, "log_every": 2,
+    }  # fmt: skip
+    return overlay(demo_config(seed, steps=12), changes)
 
 
-def results(**errors: float) -> list[Result]:
-    given = {
-        "baseline": 0.4,
-        "no_token_attention": 0.4,
-        "mlp_only": 0.8,
-        "slice_once": 0.6,
-    } | errors
-    return [Result(name.replace("_", "-"), 1, error, {}, 0.0) for name, error in given.items()]
+@pytest.fixture
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_commands, "demo_config", lambda seed, steps: tiny(seed))
 
 
-def test_runs_are_made_once_and_told_of_again(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_it_makes_trains_measures_audits_and_tells_and_then_keeps(
+    tmp_path: Path, command: Command, few_steps: None
+) -> None:
+    said = command("demo", "--out", tmp_path)
+    assert said.code == 0, said
+    lines = said.err.splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        "Data", "Training", "Evaluation on the test split, and audit ...", "Report ...",
+    ]  # fmt: skip
+    assert "baseline, 2 seeds" in said.out and "all 90 checks of 6 runs hold." in said.out
+    conclusion, last = said.out.splitlines()[-2:]
+    assert "times the baseline's error" in conclusion
+    assert last == f"Report: {tmp_path / 'report.html'}" and "Note:" not in said.out
+    study = tmp_path / "study"
+    assert check_store(study / "data/potential-flow-surface") == []
+    page = (tmp_path / "report.html").read_text()
+    for words in (conclusion.replace("'", "&#39;"), "mlp-only", "surface_velocity"):
+        assert words in page
 
-    def watch(name: str, steps: int) -> Listener:
-        told.append(f"{name} {steps}")
-        return lambda kind, row: None
+    if not absent():
+        with launched() as browser, opened(browser, tmp_path / "report.html") as shown:
+            shown.locator("#viewer").scroll_into_view_if_needed()
+            settle(shown)
+            assert min(colours(shown)) > 20, "truth, prediction and error on the body"
 
-    runs = [run_demo(TINY, tmp_path / out, watch) for out in ("a", "a", "b")]
-    first, kept, other = ([replace(r, seconds=0.0) for r in run] for run in runs)
-    assert first == kept == other and [r.variant for r in first] == list(VARIANTS)
-    assert told == [f"{name} 3" for name in VARIANTS] * 3
-    rows = read_records(tmp_path / "a" / "records.jsonl", "demo")
-    assert [row["error"] for row in rows] == [r.error for r in first + kept]
-    assert rows[0]["config"]["steps"] == 3 and "reference" in rows[0]["kernels"]
-    assert rows[2]["kernels"] == "none: this variant has no coupling"
-    seconds = [row["seconds"] for row in rows]
-    assert seconds[0] > seconds[4], "nothing is trained a second time"
-
-
-def test_errors_are_those_of_the_runs_and_all_share_one_store(tmp_path: Path) -> None:
-    found = run_demo(TINY, tmp_path, lambda name, steps: lambda kind, row: None)
-    place = tmp_path / "poisson-seed-0"
-    assert check_store(place / "data") == []
-    hashes = set()
-    for result in found:
-        folder = RunFolder(place / result.variant)
-        best = min(row["error"] for row in folder.history("validation"))
-        assert result.error == best and folder.read_config().model.variant == result.variant
-        hashes |= {row["data_hash"] for row in folder.history("start")}
-    assert len(hashes) == 1
-
-
-def test_another_seed_has_other_data(tmp_path: Path) -> None:
-    assert demo_config(1).seed == 1 and demo_config(1).data.builtin.seed == 1
-    assert demo_config().data.builtin == poisson().data.builtin
+    again = json.loads(command("demo", "--out", tmp_path, "--json").out)
+    assert again["conclusion"] == conclusion and len(again["cells"]) == 6
+    spread = {(row["variant"], row["measure"], row["variable"]): row for row in again["errors"]}
+    assert spread["baseline", "composite", None]["std"] is not None
+    assert spread["mlp-only", "composite", None]["std"] is None
+    assert all(len(run.history("start")) == 1 for run in find_runs(study)), "nothing trained again"
+    assert all(len(read_evaluations(run)) == 1 for run in find_runs(study))
 
 
-@pytest.mark.parametrize(
-    ("errors", "sentence"),
-    [
-        ({}, "The attention is removable here: without token attention the error is 1.00 times"),
-        ({"no_token_attention": 0.43}, "Removing the attention costs something here: without token"
-                                       " attention the error is 1.07 times"),
-        ({}, "The coupling is not: mlp-only has 2.00 times the error of no-token-attention."),
-        ({"mlp_only": 0.5}, "does not show that the coupling is needed: mlp-only has 1.25 times"),
-        ({}, "Slicing once is not enough here: slice-once has 1.50 times"),
-        ({"slice_once": 0.4}, "does not separate slicing once from slicing in every layer"),
-    ],
-)  # fmt: skip
-def test_the_sentence_follows_from_the_numbers(errors: dict[str, float], sentence: str) -> None:
-    assert sentence in conclude(results(**errors))
+def test_a_run_that_fails_is_told_and_nothing_is_concluded(
+    tmp_path: Path, command: Command, few_steps: None
+) -> None:
+    cells = demo_cells(tiny(), tmp_path)
+    prepare_study(cells, tmp_path / "study")
+    (cells[-1].folder.path / "records.jsonl").mkdir()
+    for cell in cells[:-1]:  # as if they had been trained
+        append_record(cell.folder.records_file, "stop", {"step": 12, "reason": "finished"})
+    said = command("demo", "--out", tmp_path)
+    assert said.code == 1 and "mlp-only seed 0: failed: " in said.out
+    assert "The same command goes on from here." in said.out
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_another_config_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    for cell in demo_cells(tiny(), tmp_path):
+        cell.folder.begin(cell.config)
+    with pytest.raises(ValueError, match="steps"):
+        run_demo(overlay(tiny(), {"steps": 24}), tmp_path)
+
+
+def test_a_seed_is_that_of_data_and_runs(tmp_path: Path) -> None:
+    config = demo_config(3)
+    assert config.seed == 3 and config.data.builtin is not None and config.data.builtin.seed == 3
+    seeds = [(c.config.model.variant, c.config.seed) for c in demo_cells(config, tmp_path)]
+    assert seeds == [
+        ("baseline", 3), ("baseline", 4), ("no-token-attention", 3), ("no-token-attention", 4),
+        ("slice-once", 3), ("mlp-only", 3),
+    ]  # fmt: skip
+    assert demo_config().steps == 2000 and demo_config(steps=5).evaluate_every == 5

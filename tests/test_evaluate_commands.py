@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from slipstream.evaluation import locality
+from slipstream.evaluation.vtk_export import point_arrays
+from slipstream.runs.folder import RunFolder
+from slipstream.runs.prediction_file import read_prediction
 from tests.conftest import Said
 from tests.evaluation.made_runs import make_run
 from tests.evaluation.made_study import trained_study
@@ -46,6 +51,27 @@ def test_one_run_whole(study: Path, command: Command) -> None:
     said = command("evaluate", run, "--full", "--split", "val", "--device", "cpu")
     assert said.code == 0 and "errors on the val split" in said.out
     assert "all points of a sample at once" in said.out and "±" not in said.out
+
+
+def test_a_file_for_paraview(study: Path, command: Command) -> None:
+    pyvista = pytest.importorskip("pyvista")
+    run = RunFolder(study / "runs/poisson/baseline/seed-0")
+    assert command("evaluate", run.path, "--vtk", "--device", "cpu").code == 0
+    (file,) = (run.path / "predictions").glob("*.vtp")
+    found, truth = pyvista.read(file), read_prediction(file.with_suffix(".safetensors"))
+    np.testing.assert_array_equal(found.points, truth.coords)
+    data = found.point_data
+    np.testing.assert_array_equal(data["field"], truth.truth[:, 1:])
+    np.testing.assert_array_equal(data["potential_prediction"], truth.values[:, 0])
+    np.testing.assert_allclose(
+        data["field_error"], truth.values[:, 1:] - truth.truth[:, 1:], atol=1e-6
+    )
+    np.testing.assert_array_equal(data["density"], truth.features[:, 0])
+    slices = sum(data[f"slice_1_{slot}"] for slot in range(3))
+    np.testing.assert_allclose(slices, 1, atol=3e-3)
+    assert truth.weights is not None
+    few = point_arrays(replace(truth, weights=truth.weights[:5]))
+    assert np.isnan(few["entropy"][5:]).all() and np.isfinite(few["entropy"][:5]).all()
 
 
 def test_runs_without_a_model_are_named(study: Path, command: Command) -> None:

@@ -54,7 +54,7 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        aside.write_text(text)
+        aside.write_text(text, encoding="utf-8")
         if durable:
             publish(aside, path)
             sync_folder(path.parent)
@@ -68,7 +68,7 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or one sentence that says what the file is instead."""
     try:
-        value = json.loads(path.read_text())
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} must be a JSON object, got {error}") from None
     if not isinstance(value, dict):

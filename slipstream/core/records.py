@@ -44,7 +44,8 @@ def append_record(path: Path, kind: str, fields: Mapping[str, Any]) -> dict[str,
 def read_records(path: Path, kind: str | None = None) -> list[dict[str, Any]]:
     """All rows of `path`, or those of one kind; a bad row is an error naming its line."""
     rows = []
-    for number, line in enumerate(path.read_text().splitlines(keepends=True), start=1):
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
         if not line.endswith("\n"):
             break
         rows.append(_checked(line, f"{path}, line {number}"))

@@ -45,6 +45,14 @@ class Row:
     """To the mean of the baseline; None without one."""
 
 
+def ratio_std(row: Row, base: Row) -> float | None:
+    """Standard deviation of a ratio of means, to first order; None for a single seed of the row."""
+    if row.std is None or not (row.mean and base.mean):
+        return None
+    spread = (row.std / row.mean) ** 2 + ((base.std or 0.0) / base.mean) ** 2
+    return abs(row.mean / base.mean) * math.sqrt(spread)
+
+
 def read_curve(folder: RunFolder) -> Curve:
     """The validations of a run so far; ValueError where its files cannot be read."""
     config = folder.read_config()

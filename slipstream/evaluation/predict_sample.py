@@ -38,16 +38,21 @@ def predict_sample(
     used = min(total, max(size, MOST_POINTS))
     rows = torch.empty(used, store.schema.width)
     store.read_spans(sample, [(0, used)], rows.numpy())
-    values = []
-    with probing(trained.model, WEIGHT_POINTS) as probe:
-        values.append(_predict(trained, rows[:size], store, sample))
-    for start in range(size, used, size):
+    values: list[Tensor] = []
+    weights: list[Tensor] = []
+    layers: list[LayerSlices] = []
+    for start in range(0, used, size):
         # the last subset is as large as the others: some of its points were predicted before
         first = min(start, used - size)
-        values.append(_predict(trained, rows[first : first + size], store, sample)[start - first :])
-    weights = None if probe.weights is None else probe.weights.half()
-    found = _prediction(trained, rows, torch.cat(values), sample, protocol, weights)
-    return found, list(probe.layers.values())
+        with probing(trained.model, WEIGHT_POINTS) as probe:
+            found = _predict(trained, rows[first : first + size], store, sample)
+        values.append(found[start - first :])
+        layers = layers or list(probe.layers.values())
+        if probe.weights is not None and start < WEIGHT_POINTS:
+            weights.append(probe.weights[start - first :].half().cpu())
+    kept = torch.cat(weights)[:WEIGHT_POINTS] if weights else None
+    prediction = _prediction(trained, rows, torch.cat(values), sample, protocol, kept)
+    return prediction, layers
 
 
 def _predict(

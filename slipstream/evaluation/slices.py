@@ -12,7 +12,8 @@ variants the deslice weights, which are normalised over the slots, are the ones 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -52,6 +53,14 @@ class LayerSlices:
     @property
     def largest_entropy(self) -> float:
         return math.log(self.slices)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> LayerSlices:
+        made: dict[str, Any] = {
+            name: tuple(found) if isinstance(found, list) else found
+            for name, found in value.items()
+        }
+        return cls(**made)
 
 
 @dataclass
@@ -179,13 +188,5 @@ def _unit_columns(functions: NDArray[Any]) -> NDArray[np.float64]:
 
 def mean_over_heads(layer: LayerSlices) -> dict[str, float]:
     """One number of each kind."""
-
-    def mean(values: Sequence[float]) -> float:
-        return sum(values) / len(values)
-
-    return {
-        "entropy": mean(layer.entropy),
-        "effective": mean(layer.effective),
-        "dead": mean(layer.dead),
-        "temperature": mean(layer.temperature),
-    }
+    kinds = ("entropy", "effective", "dead", "temperature")
+    return {kind: statistics.fmean(getattr(layer, kind)) for kind in kinds}

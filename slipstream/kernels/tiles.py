@@ -57,7 +57,7 @@ class TileTable:
 
 
 def read_table(path: Path) -> TileTable:
-    content = tomllib.loads(path.read_text())
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
     rows = content["tile"]
     tiles = tuple(Tile(**{**row, "precisions": tuple(row["precisions"])}) for row in rows)
     bounds: dict[tuple[str, str], tuple[tuple[int, int], ...]] = {}

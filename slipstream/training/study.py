@@ -11,6 +11,7 @@ failed. A run that fails takes nothing else with it.
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import time
@@ -67,10 +68,14 @@ class Means:
     """Runs at a time, on one device or the cores of the machine."""
     processes: int = 1
     """Of each run, by torchrun."""
+    minutes: float | None = None
+    """After which the study ends as by a signal; null for no limit."""
 
     def __post_init__(self) -> None:
         check_whole("parallel", self.parallel, 1)
         check_whole("processes", self.processes, 1)
+        if self.minutes is not None and not self.minutes > 0:
+            raise ValueError(f"minutes must be positive, got {self.minutes}")
 
 
 def make_cells(
@@ -118,20 +123,23 @@ def run_study(
     watch: Callable[[Sequence[Cell], int], None] = lambda running, done: None,
 ) -> list[Ending]:
     """Run the cells that are not finished; `watch` is told, now and then, which run and how many
-    are done. A signal is handed on to the runs, which save, and ends the study."""
+    are done. A signal, or the end of the time, is handed on to the runs, which save, and ends the
+    study."""
+    end = math.inf if means.minutes is None else time.monotonic() + 60 * means.minutes
     endings = {cell.name: Ending(cell, "finished") for cell in cells if cell.finished}
     waiting = [cell for cell in cells if cell.name not in endings]
     running: list[_Running] = []
     with stop_requests() as stop:
-        while (waiting and not stop) or running:
-            while waiting and len(running) < means.parallel and not stop:
+        while running or (waiting and not _over(stop, end)):
+            while waiting and len(running) < means.parallel and not _over(stop, end):
                 running.append(_Running(waiting.pop(0), means))
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
                 ending = one.ending()
                 endings[ending.cell.name] = ending
                 append_record(out / "records.jsonl", "cell", _row(ending))
-            _hand_on(stop, running)
+            if _over(stop, end):
+                _end(running)
             watch([one.cell for one in running], len(endings))
             if running:
                 time.sleep(POLL_SECONDS)
@@ -173,9 +181,13 @@ class _Running:
         return Ending(self.cell, "failed", f"{said} (exit {self.process.returncode})", seconds)
 
 
-def _hand_on(stop: StopRequest, running: Sequence[_Running]) -> None:
+def _over(stop: StopRequest, end: float) -> bool:
+    return bool(stop) or time.monotonic() > end
+
+
+def _end(running: Sequence[_Running]) -> None:
     for one in running:
-        if stop and not one.told:
+        if not one.told:
             one.process.terminate()
             one.told = True
 

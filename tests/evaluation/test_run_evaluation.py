@@ -12,7 +12,9 @@ import torch
 
 from slipstream.data.store import open_store
 from slipstream.evaluation.measure import Protocol
-from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
+from slipstream.evaluation.predict_sample import predict_sample
+from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs, open_data_of
+from slipstream.evaluation.slices import probing
 from slipstream.evaluation.summary import summarise
 from slipstream.runs.evaluation_file import evaluations_file, prediction_file, read_evaluations
 from slipstream.runs.folder import RunFolder, find_runs
@@ -62,13 +64,33 @@ def test_the_prediction_is_that_of_the_model_on_every_point(run: RunFolder) -> N
 
 
 def test_a_sample_is_predicted_in_subsets_as_dense_as_in_training(run: RunFolder) -> None:
-    """Its 32 points in two subsets of 16, and in unequal ones."""
+    """Its 32 points in two subsets of 16."""
     (row,) = evaluate_runs([run], CPU)
     found = read_prediction(prediction_file(run, row["pictures"][0]))
     trained = load_model(run.path)
     for part in (slice(0, 16), slice(16, 32)):
         alone = trained(found.coords[None, part], found.features[None, part])[0]
         torch.testing.assert_close(found.values[part], alone)
+        with probing(trained.model, 16) as probe:
+            trained(found.coords[None, part], found.features[None, part])
+        assert found.weights is not None and probe.weights is not None
+        torch.testing.assert_close(found.weights[part].float(), probe.weights, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [5, 12, 31, 32])
+def test_subsets_that_do_not_divide_the_sample(run: RunFolder, size: int) -> None:
+    """The last one overlaps: every point is predicted once, and in a subset of that size."""
+    edit_file(run.model_file, lambda header, _: header["config"]["data"].update(points=size))
+    trained = load_model(run.path)
+    store = open_data_of(trained, None, run)
+    sample = store.ids("test")[0]
+    found, layers = predict_sample(trained, store, sample, Protocol())
+    assert len(found.values) == 32 and len(layers) == 2
+    last = slice(32 - size, 32)
+    alone = trained(found.coords[None, last], found.features[None, last])[0]
+    tail = 32 - (32 - 1) // size * size
+    torch.testing.assert_close(found.values[-tail:], alone[-tail:])
+    assert found.weights is not None and len(found.weights) == 32
 
 
 def test_what_was_measured_is_not_measured_again(run: RunFolder) -> None:

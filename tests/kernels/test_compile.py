@@ -17,6 +17,7 @@ import torch
 from slipstream import VARIANTS, Size, Transolver
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.manual_seed(0)
 size = Size(layers=2, width=32, heads=2, slices=16)
 coords, features = torch.rand(1, 9, 3, device=device), torch.rand(1, 9, 2, device=device)
 for variant in VARIANTS:
@@ -28,8 +29,10 @@ for variant in VARIANTS:
         compiled = [p.grad.clone() for p in model.parameters()]
         model.zero_grad()
         model(coords, features).sum().backward()
+        # Of the largest gradient: a small one may be what is left of large numbers.
+        slack = 1e-7 * max(p.grad.abs().max().item() for p in model.parameters())
         for ours, plain in zip(compiled, model.parameters(), strict=True):
-            torch.testing.assert_close(ours, plain.grad, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(ours, plain.grad, rtol=1e-4, atol=slack)
 print("one graph each")
 """
 

@@ -92,3 +92,12 @@ def test_a_signal_goes_to_the_runs_which_save(tmp_path: Path) -> None:
     assert [ending.status for ending in endings] == ["interrupted", "waiting"]
     (stop,) = folder.history("stop")
     assert stop["reason"] == "interrupted" and folder.checkpoint_steps()[-1] == stop["step"] > 0
+
+
+def test_the_end_of_the_time_is_like_a_signal(tmp_path: Path) -> None:
+    config = small(steps=100_000, log_every=1, evaluate_every=50_000)
+    ready = prepare_study(make_cells([config], VARIANTS, (0,), tmp_path), tmp_path)
+    endings = run_study(ready, tmp_path, Means(device="cpu", minutes=0.02))
+    assert [ending.status for ending in endings] == ["interrupted", "waiting"]
+    with pytest.raises(ValueError, match="minutes must be positive, got 0.0"):
+        Means(minutes=0.0)

@@ -126,7 +126,8 @@ def read_lists(path: Path, design_named: Callable[[str], str]) -> Splits:
     """Splits from a folder with train*.txt, val*.txt and test*.txt, a design a line, or from one
     JSON or YAML file: split -> designs."""
     if path.is_dir():
-        found = {split: _only_file(path, f"{split}*.txt").read_text().split() for split in SPLITS}
+        files = {split: _only_file(path, f"{split}*.txt") for split in SPLITS}
+        found = {split: file.read_text(encoding="utf-8").split() for split, file in files.items()}
     elif path.is_file():
         found = _read_mapping(path)
     else:
@@ -147,7 +148,7 @@ def _only_file(folder: Path, pattern: str) -> Path:
 
 def _read_mapping(path: Path) -> dict[str, list[str]]:
     try:
-        value = yaml.safe_load(path.read_text())
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} must be JSON or YAML, got {' '.join(str(error).split())}"

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# The reproduction, in pieces that can be run one by one; each goes on where it was interrupted.
+#   run.sh data PROBLEM        make the store
+#   run.sh main PROBLEM        all ten variants; three seeds of baseline and no-token-attention
+#   run.sh slices PROBLEM      G = 8, 128, 256 for the headline pair
+#   run.sh depth PROBLEM       L = 2, 4, 16 for five variants
+#   run.sh longer PROBLEM      twice the steps for four variants: have the curves flattened?
+#   run.sh pack FOLDER         what a report needs, without weights and data
+# PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
+# WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
+# DEVICE is cuda unless given, MORE is added to every study.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=${WORK:-out/reproduction}
+device=${DEVICE:-cuda}
+python=${PYTHON:-python3}
+all=baseline,no-token-attention,untied,untied-no-token-attention,untied-ln,frozen-slice,frozen-slice-no-token-attention,slice-once,mlp-only,mlp-only-wide
+slipstream() { "$python" -m slipstream "$@"; }
+
+make_data() {
+    local problem=${1#builtin-} samples=${SAMPLES:-400} points=${POINTS:-16384} more=()
+    case $problem in
+    poisson) samples=${SAMPLES:-2400} more=(--workers "${CORES:-8}" --set "number=[3,8]" --set "width=[0.05,0.2]") ;;
+    potential-flow-*) more=(--device "$device" --set inflow=varying --set "speed=[0.8,1.2]" --set panels=2000) ;;
+    taylor-green) samples=${SAMPLES:-30} points=${POINTS:-32768} more=(--device "$device") ;;
+    esac
+    slipstream data make "$problem" --out "$work/stores/$1" --samples "$samples" --points "$points" "${more[@]}"
+}
+
+study() { # folder, problem, further arguments
+    local folder=$1 problem=$2
+    shift 2
+    # shellcheck disable=SC2086
+    slipstream study "$problem" --out "$work/$folder" --store "$work/stores/$problem" \
+        --config "$here/$problem.yaml" --device "$device" --parallel "${PARALLEL:-5}" \
+        ${MINUTES:+--minutes "$MINUTES"} "$@" ${MORE:-}
+}
+
+finish() { # folder
+    slipstream evaluate "$work/$1" --repeats 6 --device "$device" >"$work/$1/evaluation.txt"
+    slipstream audit "$work/$1" | tail -1
+}
+
+problem=${2:-poisson}
+case ${1:-} in
+data) make_data "$problem" ;;
+main)
+    study "$problem-main" "$problem" --variants "$all" --seeds 0
+    study "$problem-main" "$problem" --variants baseline,no-token-attention --seeds 0,1,2
+    finish "$problem-main"
+    ;;
+slices)
+    for g in 8 128 256; do
+        study "$problem-g$g" "$problem" --variants baseline,no-token-attention --seeds 0 \
+            --set "model.size.slices=$g"
+        finish "$problem-g$g"
+    done
+    ;;
+depth)
+    for layers in 2 4 16; do
+        study "$problem-l$layers" "$problem" --seeds 0 --set "model.size.layers=$layers" \
+            --variants baseline,no-token-attention,frozen-slice,slice-once,mlp-only
+        finish "$problem-l$layers"
+    done
+    ;;
+longer)
+    study "$problem-longer" "$problem" --seeds 0 --set steps=8000 --set evaluate_every=400 \
+        --variants baseline,no-token-attention,slice-once,mlp-only
+    finish "$problem-longer"
+    ;;
+pack)
+    # Runs without weights, checkpoints and data.
+    tar -C "$work" -czf "${3:?a file for the archive}" \
+        --exclude=checkpoints --exclude='model.safetensors' --exclude=data --exclude=lock "$2"
+    ;;
+*)
+    sed -n '2,11p' "$0"
+    exit 2
+    ;;
+esac

@@ -1,0 +1,156 @@
+"""All that a report needs to know of runs, read from their folders. What cannot be read is said.
+
+A report never loads a model: it reads configs, records, evaluations, certificates and predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slipstream.core.files import read_json
+from slipstream.evaluation.compare import Curve, read_curve
+from slipstream.models.variants import VARIANTS, Size
+from slipstream.runs.config import RunConfig
+from slipstream.runs.evaluation_file import prediction_file, read_evaluations
+from slipstream.runs.folder import RunFolder, find_runs
+from slipstream.runs.study_file import NAME as STUDY
+from slipstream.runs.study_file import read_planned
+
+
+@dataclass(frozen=True)
+class RunData:
+    """One run."""
+
+    folder: RunFolder
+    config: RunConfig
+    curve: Curve
+    finished: bool
+    starts: tuple[Mapping[str, Any], ...]
+    """Where and with what it ran."""
+    evaluation: Mapping[str, Any] | None
+    """The newest."""
+    checks: tuple[Mapping[str, Any], ...]
+    """Of the study's certificate; empty where there is none."""
+
+    @property
+    def name(self) -> str:
+        config = self.config
+        return f"{config.experiment} {config.model.variant} seed {config.seed}"
+
+    @property
+    def variant(self) -> str:
+        return self.config.model.variant
+
+    @property
+    def size(self) -> Size:
+        return self.config.model.size
+
+    @property
+    def parameters(self) -> int | None:
+        return self.starts[-1]["parameters"] if self.starts else None
+
+    @property
+    def status(self) -> str:
+        if self.finished:
+            return "finished"
+        reached = f"step {self.curve.reached} of {self.config.steps}"
+        return f"not finished, {reached} validated" if self.starts else "not begun"
+
+    def predictions(self) -> dict[str, Path]:
+        """By sample, those of the newest evaluation that are there."""
+        samples = self.evaluation["pictures"] if self.evaluation else []
+        files = {sample: prediction_file(self.folder, sample) for sample in samples}
+        return {sample: file for sample, file in files.items() if file.is_file()}
+
+
+@dataclass(frozen=True)
+class Gathered:
+    runs: tuple[RunData, ...]
+    """In the order of the variants' table, seeds ascending."""
+    problems: tuple[str, ...]
+    """What is missing, failed or unreadable, a sentence each."""
+
+
+def gather(paths: Sequence[Path]) -> Gathered:
+    """The runs at or below some folders. Raises ValueError where there are none at all."""
+    runs: list[RunData] = []
+    problems: list[str] = []
+    for path in paths:
+        if not path.is_dir():
+            raise ValueError(f"{path} must be the folder of a run or a study, got no such folder")
+        checks = _read_checks(path, problems)
+        for folder in find_runs(path):
+            key = str(folder.path.relative_to(path))
+            try:
+                runs.append(_read_run(folder, checks.get(key, ())))
+            except (ValueError, OSError) as error:
+                problems.append(f"left out, as it cannot be read: {error}")
+        problems += _missing_cells(path)
+    if not runs:
+        named = ", ".join(map(str, paths))
+        why = f": {problems[0]}" if problems else ""
+        raise ValueError(f"{named} must have runs that can be read, got none{why}")
+    order = {name: place for place, name in enumerate(VARIANTS)}
+    runs.sort(key=lambda run: (order[run.variant], run.config.seed))
+    return Gathered(tuple(runs), tuple(problems + list(_unfinished(runs))))
+
+
+def _read_run(folder: RunFolder, checks: tuple[Mapping[str, Any], ...]) -> RunData:
+    evaluations = read_evaluations(folder)
+    return RunData(
+        folder,
+        folder.read_config(),
+        read_curve(folder),
+        any(row["reason"] == "finished" for row in folder.history("stop")),
+        tuple(folder.history("start")),
+        evaluations[-1] if evaluations else None,
+        checks,
+    )
+
+
+def _read_checks(path: Path, problems: list[str]) -> dict[str, tuple[Mapping[str, Any], ...]]:
+    """The checks of each run by its path, of the certificate that is there."""
+    file = path / "certificate.json"
+    if not file.is_file():
+        problems.append(f"{path} was not audited (slipstream audit {path})")
+        return {}
+    try:
+        found = read_json(file)
+        if not found["holds"]:
+            problems.append(f"the audit: {found['verdict']}")
+        runs = found["runs"]
+        alone = len(runs) == 1 and runs[0]["path"] == found["path"]
+        return {"." if alone else run["path"]: tuple(run["checks"]) for run in runs}
+    except (ValueError, KeyError, TypeError) as error:
+        problems.append(f"{file} must be a certificate, got {error}")
+        return {}
+
+
+def _missing_cells(study: Path) -> Iterator[str]:
+    """Cells that a study plans and that are not there."""
+    if not (study / STUDY).is_file():
+        return
+    try:
+        planned = read_planned(study)
+    except ValueError as error:
+        yield str(error)
+        return
+    for cell in planned:
+        if not RunFolder(study / cell.path).exists:
+            yield f"{cell.name} is missing: no run at {study / cell.path}"
+
+
+def _unfinished(runs: Sequence[RunData]) -> Iterator[str]:
+    for run in runs:
+        if not run.finished:
+            yield f"{run.name} is {run.status}{_last_words(run)}"
+        elif run.evaluation is None:
+            yield f"{run.name} was not evaluated (slipstream evaluate {run.folder.path})"
+
+
+def _last_words(run: RunData) -> str:
+    stops = [row["reason"] for row in run.folder.history("stop")]
+    return f": it was {stops[-1]}" if stops else ""

@@ -1,0 +1,135 @@
+"""Tables that explain errors: what theory says, what the physics predicts, how slices are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slipstream.evaluation.slices import LayerSlices, mean_over_heads
+from slipstream.evaluation.summary import summarise
+from slipstream.models.variants import BASELINE, VARIANTS
+from slipstream.reports.conclusion import POINTWISE
+from slipstream.reports.content import Cell, Table
+from slipstream.reports.gather import RunData
+from slipstream.reports.settings import Group, main_groups
+from slipstream.reports.study_tables import NOT_RUN, words
+
+
+def insight_tables(runs: Sequence[RunData]) -> list[Table]:
+    groups = main_groups(runs)
+    found = (budgets(groups), locality_table(groups), slices_table(groups))
+    return [table for table in found if table is not None]
+
+
+BUDGETS = {
+    BASELINE: ("L G c", "no"),
+    "no-token-attention": ("L G c", "no"),
+    "untied": ("L G c", "no"),
+    "untied-no-token-attention": ("L G c", "no"),
+    "untied-ln": ("L M c", "no"),
+    "frozen-slice": ("L G c", "no"),
+    "frozen-slice-no-token-attention": ("L G c", "no"),
+    "slice-once": ("G c", "yes, rank"),
+    "mlp-only": ("0", "yes, locality"),
+    "mlp-only-wide": ("0", "yes, locality"),
+}
+"""Numbers that pass between points, and whether that bounds what can be learned (the paper)."""
+
+
+def budgets(groups: Sequence[Group]) -> Table | None:
+    """What the theory says of each variant, beside what it was measured to cost."""
+    costs: dict[str, list[float]] = {}
+    for group in groups:
+        for row in group.rows():
+            if row.ratio is not None:
+                costs.setdefault(row.variant, []).append(row.ratio)
+    if BASELINE not in costs:
+        return None
+    rows = [
+        (words(name), *map(words, BUDGETS[name]), words(_cost(name, costs[name])))
+        for name in VARIANTS
+        if name in costs
+    ]
+    caption = (
+        "Nonlocal budget (numbers that pass between points: L layers, G slices, c channels) and"
+        " hard ceiling by the paper's theory; measured cost is the validation error over the"
+        f" baseline's, over {len(groups)} experiment{'s' if len(groups) > 1 else ''}."
+    )
+    columns = ("variant", "nonlocal budget", "hard ceiling", "measured cost")
+    return Table("budgets", "Budgets and cost", caption, columns, tuple(rows))
+
+
+def _cost(name: str, ratios: Sequence[float]) -> str:
+    if name == BASELINE:
+        return "reference"
+    low, high = min(ratios), max(ratios)
+    ends = (low,) if high == low else (low, high)
+    if high < 1.3:
+        return " to ".join(f"{100 * (end - 1):+.1f} %" for end in ends)
+    return " to ".join(f"{end:.2f}×" for end in ends)
+
+
+def locality_table(groups: Sequence[Group]) -> Table | None:
+    """Test errors without coupling, beside what the physics predicts for a pointwise answer."""
+    rows = []
+    for group in groups:
+        own = [run.evaluation for run in group.runs if run.evaluation]
+        known = [row["locality"] for row in own if row["locality"]]
+        told: Mapping[str, Any] = known[0] if known else {"errors": {}}
+        errors = {(s.variant, s.variable): s for s in summarise(own) if s.measure == "L1"}
+        for variable, predicted in told["errors"].items():
+            found = [errors.get((name, variable)) for name in (BASELINE, POINTWISE)]
+            cells = [NOT_RUN if s is None else Cell(s.mean, s.std) for s in found]
+            kind = {"limit": "lower limit", "theory": "local theory"}[told["kind"]]
+            rows.append(
+                (words(group.experiment), words(variable), *cells, Cell(predicted), words(kind))
+            )
+    if not rows:
+        return None
+    caption = (
+        "Relative L1 test error in physical units. The prediction is of a pointwise answer, from"
+        " the physics: for Poisson the best that place and density allow, a lower limit (to 0.03);"
+        " for potential flow local-inclination theory, which knows angle and stream but not the"
+        " place."
+    )
+    columns = ("experiment", "variable", BASELINE, POINTWISE, "predicted", "which is a")
+    return Table("locality", "Where the physics is nonlocal", caption, columns, tuple(rows))
+
+
+def slices_table(groups: Sequence[Group]) -> Table | None:
+    """How the slices of each layer are used, means over the heads, of a variant's first seed."""
+    rows = []
+    for group in groups:
+        seen = set()
+        for run in group.runs:
+            if run.evaluation is None or run.variant in seen:
+                continue
+            seen.add(run.variant)
+            for place, found in enumerate(run.evaluation["slices"], start=1):
+                layer = LayerSlices.from_json(found)
+                mean = mean_over_heads(layer)
+                rows.append(
+                    (
+                        words(group.experiment),
+                        words(run.variant),
+                        Cell(place, kind="count"),
+                        Cell(mean["entropy"]),
+                        Cell(layer.largest_entropy),
+                        Cell(mean["effective"]),
+                        Cell(layer.slices, kind="count"),
+                        Cell(mean["dead"]),
+                        Cell(mean["temperature"]),
+                    )
+                )
+    if not rows:
+        return None
+    caption = (
+        "On the sample of the pictures, means over points and heads: entropy of a point's weights"
+        " in nats and the most there can be (ln G), effective number of slices of G, slices whose"
+        " mean weight is below 1 % of 1 / G, temperature."
+    )
+    columns = (
+        "experiment", "variant", "layer", "entropy", "ln G", "effective", "G", "dead",
+        "temperature",
+    )  # fmt: skip
+    return Table("slices", "Use of the slices", caption, columns, tuple(rows))

@@ -1,0 +1,210 @@
+"""The pictures of a report: which there are, what they are drawn from, and their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from slipstream.evaluation.slices import LayerSlices, mean_over_heads
+from slipstream.evaluation.summary import summarise
+from slipstream.models.variants import BASELINE, VARIANTS
+from slipstream.reports import figures
+from slipstream.reports.conclusion import POINTWISE
+from slipstream.reports.content import Picture, Scene
+from slipstream.reports.fields import field_figure, slice_figure
+from slipstream.reports.figures import FieldRatio, LayerEntropy, Point
+from slipstream.reports.gather import RunData
+from slipstream.reports.scenes import match_runs
+from slipstream.reports.settings import Group, main_groups, sweep
+from slipstream.reports.study_tables import GRID
+from slipstream.reports.style import save, svg_text
+from slipstream.reports.system_tables import system_points
+
+
+class Gallery:
+    """Draws figures: into files, where a folder is given, and as SVG for the page."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+
+    def picture(self, name: str, title: str, caption: str, figure: Figure) -> Picture:
+        if self.folder is not None:
+            save(figure, self.folder, name)
+        return Picture(name, title, caption, svg_text(figure, name))
+
+
+def error_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    groups = main_groups(runs)
+    rows = [row for group in groups for row in group.rows()]
+    found = []
+    if any(row.ratio is not None and row.variant != BASELINE for row in rows):
+        caption = (
+            "Validation error of each variant over the baseline's; bars: one standard deviation."
+        )
+        found.append(
+            gallery.picture("ratios", "Cost of each ablation", caption, figures.ratio_plot(rows))
+        )
+    curves = [run.curve for group in groups for run in group.runs if run.curve.errors]
+    if curves:
+        caption = "Validation error against the training step, a line a seed."
+        drawn = figures.validation_curves(curves)
+        found.append(gallery.picture("curves", "Validation curves", caption, drawn))
+    return found
+
+
+def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    groups = main_groups(runs)
+    fields = _field_ratios(runs)
+    grid = _first(groups, {name for line in GRID for name in line})
+    capacity = _first(groups, {BASELINE, POINTWISE, "mlp-only-wide"})
+    counts = _sweep_points(runs, "slices", (BASELINE, "no-token-attention"))
+    found = []
+    if grid or capacity or counts:
+        drawn = figures.controls(
+            grid=grid.rows() if grid else (),
+            slices=counts,
+            capacity=capacity.rows() if capacity else (),
+            parameters={r.variant: r.parameters for r in capacity.runs if r.parameters}
+            if capacity
+            else {},
+            fields=fields,
+        )
+        caption = (
+            "(a) Token attention and tying, change against the tied baseline. (b) Error against the"
+            " number of slices. (c) Capacity control. (d) Test error of mlp-only over baseline, per"
+            " variable."
+        )
+        found.append(gallery.picture("controls", "Four controls", caption, drawn))
+    depths = _sweep_points(runs, "layers", tuple(VARIANTS))
+    if depths:
+        caption = "Validation error against the number of layers, and its ratio to the baseline's."
+        drawn = figures.depth_sweep(depths)
+        found.append(gallery.picture("depth", "Depth sweep", caption, drawn))
+    return found
+
+
+def _first(groups: Sequence[Group], variants: set[str]) -> Group | None:
+    return next((group for group in groups if variants <= set(group.variants)), None)
+
+
+def _sweep_points(runs: Sequence[RunData], field: str, variants: Sequence[str]) -> list[Point]:
+    """Of the first experiment that was swept."""
+    swept = sweep(runs, field)
+    return [
+        Point(row.variant, getattr(group.size, field), row.mean, row.std)
+        for group in (swept[0] if swept else [])
+        for row in group.rows()
+        if row.variant in variants
+    ]
+
+
+def _field_ratios(runs: Sequence[RunData]) -> list[FieldRatio]:
+    """Test error of the pointwise model over the baseline's, and what the physics predicts."""
+    found = []
+    for group in main_groups(runs):
+        own = [run.evaluation for run in group.runs if run.evaluation]
+        errors = {(s.variant, s.variable): s.mean for s in summarise(own) if s.measure == "L1"}
+        limits: Mapping[str, float] = next(
+            (row["locality"]["errors"] for row in own if row["locality"]), {}
+        )
+        for variant, variable in errors:
+            base, bare = errors[variant, variable], errors.get((POINTWISE, variable))
+            if variant == BASELINE and variable and bare is not None and base:
+                limit = limits.get(variable)
+                predicted = limit / base if limit is not None else None
+                found.append(FieldRatio(group.experiment, variable, bare / base, predicted))
+    return found
+
+
+def locality_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    rows = [row for row in _field_ratios(runs) if row.predicted is not None]
+    if not rows:
+        return []
+    caption = (
+        "Test error over the baseline's, per variable: measured for mlp-only, and predicted from"
+        " the physics for a pointwise answer. For Poisson the prediction is a lower limit: the"
+        " best answer given place and density. For potential flow it is local-inclination theory"
+        " (in the volume: distance from the wall), which a model that knows the place may beat."
+    )
+    drawn = figures.locality(rows)
+    return [gallery.picture("locality", "Where the physics is nonlocal", caption, drawn)]
+
+
+def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
+    found = []
+    for scene in scenes:
+        for field in scene.fields:
+            drawn = field_figure(scene, field.name, scene.variants)
+            name = f"field-{scene.experiment}-{field.name.strip('|')}"
+            caption = (
+                f"{scene.name}: truth and predictions on one colour scale, absolute errors below on"
+                " another; relative L1 errors are of this sample."
+            )
+            title = f"{scene.experiment}: {field.name}"
+            found.append(gallery.picture(name, title, caption, drawn))
+    return found
+
+
+def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    found = []
+    for group in main_groups(runs):
+        layers = [_entropies(run) for run in _first_seeds(group.runs) if run.evaluation]
+        layers = [layer for layer in layers if layer.entropies]
+        if layers:
+            caption = (
+                f"{group.experiment}: mean over points and heads of the entropy of a point's slice"
+                " weights, layer by layer (dashed: uniform weights), and effective number of"
+                " slices."
+            )
+            name = f"entropy-{group.experiment}"
+            drawn = figures.entropy(layers)
+            found.append(gallery.picture(name, "Entropy of the slices", caption, drawn))
+    for matched in match_runs(runs, (BASELINE, "no-token-attention")):
+        if matched.normals is None:
+            continue
+        drawn = slice_figure(
+            matched.coords,
+            matched.normals,
+            matched.tops,
+            matched.entropies,
+            matched.similarities,
+            matched.labels,
+        )
+        caption = (
+            f"{matched.experiment}: the closest slice functions of the last layer, matched by the"
+            " Hungarian method over the points; each over its own maximum. Cosine similarity of"
+            f" the median pair of all: {matched.median:.2f}."
+        )
+        name = f"slices-{matched.experiment}"
+        found.append(gallery.picture(name, "Learned slice functions", caption, drawn))
+    return found
+
+
+def _first_seeds(runs: Iterable[RunData]) -> list[RunData]:
+    found: dict[str, RunData] = {}
+    for run in runs:
+        found.setdefault(run.variant, run)
+    return list(found.values())
+
+
+def _entropies(run: RunData) -> LayerEntropy:
+    assert run.evaluation is not None
+    layers = [LayerSlices.from_json(layer) for layer in run.evaluation["slices"]]
+    means = [mean_over_heads(layer) for layer in layers]
+    return LayerEntropy(
+        run.variant,
+        layers[0].slices if layers else 0,
+        tuple(mean["entropy"] for mean in means),
+        tuple(mean["effective"] for mean in means),
+    )
+
+
+def system_pictures(bench: Sequence[Mapping[str, Any]], gallery: Gallery) -> list[Picture]:
+    points = system_points(bench) if bench else []
+    if not points:
+        return []
+    caption = "Median time and peak memory of one forward or training step."
+    return [gallery.picture("systems", "Speed and memory", caption, figures.systems(points))]

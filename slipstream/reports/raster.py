@@ -1,0 +1,281 @@
+"""Points and triangles to pixels, in NumPy: a picture is a set of weights over the points.
+
+The weights are found once and paint every field of a sample. Positions are in pixels: x to the
+right, y upwards, z towards the viewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+Whole = NDArray[np.integer[Any]]
+Mask = NDArray[np.bool_]
+
+_NEIGHBOURS = 6
+_WINDOW = 12  # neighbours looked at on either side of a point along each curve
+_SMALLEST = 0.75  # pixels: more than half a diagonal, so that every splat has a pixel
+_FLAT = 0.2  # variance across a plane over the smaller one along it
+_FAINT = 1.0  # weight below which a pixel sees but rims of discs, beyond the edge of the body
+_FRAGMENTS = 1 << 21  # worked on at once
+_STEEPEST = 4.0  # slope of a splat's plane: beyond, it is seen edge on
+
+
+@dataclass(frozen=True, eq=False)
+class Raster:
+    """Each pixel as a weighted mean of points."""
+
+    shape: tuple[int, int]
+    """Rows and columns; the first row is the lowest."""
+    pixels: Whole  # F
+    points: Whole  # F
+    weights: Floats  # F, positive
+
+    @property
+    def shown(self) -> Whole:
+        """The points that are seen."""
+        return np.unique(self.points)
+
+    @property
+    def covered(self) -> Mask:
+        return (np.bincount(self.pixels, minlength=self._size) > 0).reshape(self.shape)
+
+    def paint(self, values: Floats) -> Floats:
+        """The picture of a value per point; NaN where there is none."""
+        total = np.bincount(self.pixels, self.weights, self._size)
+        sums = np.bincount(self.pixels, self.weights * values[self.points], self._size)
+        with np.errstate(invalid="ignore"):
+            return (sums / np.where(total > 0, total, np.nan)).reshape(self.shape)
+
+    @property
+    def _size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+
+class _Fragments(NamedTuple):
+    """Pixels under splats, with where each lies from the centre of its splat."""
+
+    points: Whole
+    pixels: Whole
+    x: Floats
+    y: Floats
+
+
+def spacing(points: Floats) -> Floats:
+    """About the distance of each point to its sixth neighbour; never less. Copies do not count."""
+    best = np.full(len(points), np.inf)
+    for order in _curves(points):
+        best[order] = np.minimum(best[order], _sixth_along(points[order]))
+    found = best[np.isfinite(best)]
+    return np.where(np.isfinite(best), best, found.max() if len(found) else 1.0)
+
+
+def estimate_normals(points: Floats, radii: Floats) -> Floats:
+    """Across the plane through the neighbours of each point, towards the viewer.
+
+    Neighbours that lie in no plane, as at an edge, give the direction of the viewer itself.
+    """
+    spread = np.zeros((len(points), 3, 3))
+    for order in _curves(points):
+        placed, reach_of = points[order], radii[order]
+        for step in range(1, min(_WINDOW, len(points) - 1) + 1):
+            apart = placed[step:] - placed[:-step]
+            square = (apart**2).sum(1)
+            outer = apart[:, :, None] * apart[:, None, :]
+            for ends in (slice(step, None), slice(None, -step)):
+                near = np.maximum(1 - square / reach_of[ends] ** 2, 0)
+                spread[order[ends]] += near[:, None, None] * outer
+    sizes, directions = np.linalg.eigh(spread)
+    normals = directions[:, :, 0] * np.where(directions[:, 2:, 0] < 0, -1, 1)
+    flat = sizes[:, 0] < _FLAT * sizes[:, 1]
+    return np.where(flat[:, None], normals, np.array([0.0, 0.0, 1.0]))
+
+
+def _curves(points: Floats) -> Iterator[Whole]:
+    """The points along three shifted Z-curves: neighbours without a tree."""
+    span = float(np.ptp(points, axis=0).max()) or 1.0
+    unit = (points - points.min(0)) / (2 * span)
+    for shift in (0.0, 1 / 3, 0.45):
+        yield np.argsort(_z_codes(unit + shift), kind="stable")
+
+
+def _z_codes(unit: Floats) -> NDArray[np.uint64]:
+    """Bits of the coordinates in turn, 20 of each; coordinates lie in [0, 1)."""
+    whole = (unit * (1 << 20)).astype(np.uint64)
+    codes = np.zeros(len(unit), np.uint64)
+    axes = unit.shape[1]
+    for bit in range(20):
+        for axis in range(axes):
+            one = (whole[:, axis] >> np.uint64(bit)) & np.uint64(1)
+            codes |= one << np.uint64(bit * axes + axis)
+    return codes
+
+
+def _sixth_along(points: Floats) -> Floats:
+    """Distance to the sixth nearest of those at most `_WINDOW` places away in the order."""
+    count = len(points)
+    near = np.full((count, 2 * _WINDOW), np.inf)
+    for step in range(1, min(_WINDOW, count - 1) + 1):
+        away = np.linalg.norm(points[step:] - points[:-step], axis=1)
+        away[away == 0] = np.inf
+        near[:-step, 2 * step - 2] = away
+        near[step:, 2 * step - 1] = away
+    return np.partition(near, _NEIGHBOURS - 1, axis=1)[:, _NEIGHBOURS - 1]
+
+
+def splat(positions: Floats, radii: Floats, shape: tuple[int, int], normals: Floats) -> Raster:
+    """Discs in the surface around points, the nearest in front; what lies behind has no weight.
+
+    A disc seen from behind counts as lying deeper by its diameter, so that the far side of a thin
+    body stays hidden.
+    """
+    radii = np.maximum(radii, _SMALLEST)
+    depths = positions[:, 2] - 2 * radii * (normals[:, 2] < 0)
+    across = np.where(np.abs(normals[:, 2:]) < 1e-3, 1e-3, normals[:, 2:])
+    slopes = np.clip(-normals[:, :2] / across, -_STEEPEST, _STEEPEST)  # of the discs
+    nearest, mass = np.full(shape[0] * shape[1], -np.inf), np.zeros(shape[0] * shape[1])
+    parts = []
+    for part in _fragments(positions, radii, shape):
+        tilt = part.x * slopes[part.points, 0] + part.y * slopes[part.points, 1]
+        flat, radius = part.x**2 + part.y**2, radii[part.points]
+        away = (flat + tilt**2) / radius**2
+        depth = depths[part.points] + tilt
+        weights = np.maximum(1 - away, 1e-3) ** 2
+        inside = (away <= 1) | (flat <= _SMALLEST**2)
+        np.maximum.at(nearest, part.pixels[inside], depth[inside])
+        mass += np.bincount(part.pixels[inside], weights[inside], len(mass))
+        # Within half a radius of the front it is the same surface.
+        back = depth + radius / 2
+        inside &= back >= nearest[part.pixels]
+        parts.append([each[inside] for each in (part.pixels, part.points, weights, back)])
+    pixels, points, weights, back = (np.concatenate(each) for each in zip(*parts, strict=True))
+    seen = (back >= nearest[pixels]) & (mass[pixels] > min(_FAINT, float(mass.max()) / 2))
+    return Raster(shape, pixels[seen], points[seen], weights[seen])
+
+
+def scatter(positions: Floats, radii: Floats, shape: tuple[int, int]) -> Raster:
+    """Interpolate to the plane z = 0: each pixel from the points whose balls reach it.
+
+    The weights (Wendland's, over the volume of the ball) are turned so that the points balance
+    around the pixel: a linear field comes out exact wherever no weight would become negative.
+    """
+    radii = np.maximum(radii, _SMALLEST)
+    parts = []
+    for part in _fragments(positions, radii, shape):
+        apart = np.column_stack([-part.x, -part.y, positions[part.points, 2]])
+        radius = radii[part.points]
+        away = np.sqrt((apart**2).sum(1)) / radius
+        inside = away <= 1
+        weights = (np.maximum(1 - away, 1e-2) ** 4 * (4 * away + 1)) / radius**3
+        parts.append([each[inside] for each in (part.pixels, part.points, weights, apart)])
+    pixels, points, weights, apart = (np.concatenate(each) for each in zip(*parts, strict=True))
+    weights = weights * np.maximum(1 - _lean(pixels, weights, apart), 1e-6)
+    return Raster(shape, pixels, points, weights)
+
+
+def _lean(pixels: Whole, weights: Floats, apart: Floats) -> Floats:
+    """How far each point lies towards where the points of its pixel lean."""
+    size = int(pixels.max(initial=-1)) + 1
+    first = np.empty((size, 3))
+    second = np.empty((size, 3, 3))
+    for i in range(3):
+        first[:, i] = np.bincount(pixels, weights * apart[:, i], size)
+        for j in range(i + 1):
+            moment = np.bincount(pixels, weights * apart[:, i] * apart[:, j], size)
+            second[:, i, j] = second[:, j, i] = moment
+    small = 1e-3 * np.trace(second, axis1=1, axis2=2) + 1e-30
+    turned = np.linalg.solve(second + small[:, None, None] * np.eye(3), first[..., None])[..., 0]
+    return (turned[pixels] * apart).sum(1)
+
+
+def _fragments(positions: Floats, radii: Floats, shape: tuple[int, int]) -> Iterator[_Fragments]:
+    """Splats of about the same size together, a bounded number at a time."""
+    halves = np.ceil(radii).astype(np.int64)
+    ranks = np.ceil(2 * np.log2(halves)).astype(np.int64)
+    for rank in np.unique(ranks):
+        same = np.flatnonzero(ranks == rank)
+        half = int(halves[same].max())
+        steps = np.arange(-half, half + 1)
+        for chosen in _pieces(same, len(steps) ** 2):
+            x, y = positions[chosen, :1], positions[chosen, 1:2]
+            columns, rows, inside = _squares(np.floor(x), np.floor(y), steps, shape)
+            right, upwards = columns + 0.5 - x, rows + 0.5 - y
+            inside &= right**2 + upwards**2 <= radii[chosen, None] ** 2
+            which = chosen[np.nonzero(inside)[0]]
+            pixels = (rows * shape[1] + columns)[inside]
+            yield _Fragments(which, pixels, right[inside], upwards[inside])
+
+
+def _pieces(chosen: Whole, each: int) -> Iterator[Whole]:
+    step = max(1, _FRAGMENTS // each)
+    return (chosen[begin : begin + step] for begin in range(0, len(chosen), step))
+
+
+def _squares(
+    x: Floats, y: Floats, steps: Whole, shape: tuple[int, int]
+) -> tuple[Whole, Whole, Mask]:
+    """Columns and rows of the squares at these corners (n, 1), and which lie in the picture."""
+    across, up = (grid.ravel() for grid in np.meshgrid(steps, steps))
+    columns, rows = x.astype(np.int64) + across, y.astype(np.int64) + up
+    inside = (columns >= 0) & (columns < shape[1]) & (rows >= 0) & (rows < shape[0])
+    return columns, rows, inside
+
+
+def mesh(positions: Floats, triangles: Whole, shape: tuple[int, int]) -> Raster:
+    """Triangles, the nearest in front; within one the values are linear."""
+    parts = list(_triangle_parts(positions, triangles, shape))
+    pixels, depths, corners, shares = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    order = np.lexsort((-depths, pixels))
+    first = np.ones(len(order), bool)
+    first[1:] = np.diff(pixels[order]) > 0
+    front = order[first]
+    return Raster(shape, np.repeat(pixels[front], 3), corners[front].ravel(), shares[front].ravel())
+
+
+def _triangle_parts(
+    positions: Floats, triangles: Whole, shape: tuple[int, int]
+) -> Iterator[tuple[Whole, Floats, Whole, Floats]]:
+    """Pixels inside triangles with depth, corners (F, 3) and shares of the corners (F, 3)."""
+    flat = positions[triangles, :2]  # T 3 2
+    lows = np.floor(flat.min(1))
+    sizes = (np.ceil(flat.max(1)) - lows).max(1)
+    ranks = np.ceil(2 * np.log2(np.maximum(sizes, 1))).astype(np.int64)
+    for rank in np.unique(ranks):
+        same = np.flatnonzero(ranks == rank)
+        steps = np.arange(int(sizes[same].max()) + 1)
+        for chosen in _pieces(same, len(steps) ** 2):
+            columns, rows, inside = _squares(lows[chosen, :1], lows[chosen, 1:], steps, shape)
+            shares = _shares(flat[chosen], columns + 0.5, rows + 0.5)
+            inside &= (shares >= -1e-9).all(-1)
+            corners = triangles[chosen[np.nonzero(inside)[0]]]
+            kept = shares[inside]
+            depths = (kept * positions[corners, 2]).sum(1)
+            yield (rows * shape[1] + columns)[inside], depths, corners, kept
+
+
+def _shares(flat: Floats, x: Floats, y: Floats) -> Floats:
+    """Barycentric coordinates; those of a triangle without area are all negative."""
+    (ax, ay), (bx, by), (cx, cy) = (flat[:, k].T[..., None] for k in range(3))
+    area = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
+    safe = np.where(area == 0, 1.0, area)
+    second = ((x - ax) * (cy - ay) - (cx - ax) * (y - ay)) / safe
+    third = ((bx - ax) * (y - ay) - (x - ax) * (by - ay)) / safe
+    shares = np.stack([1 - second - third, second, third], -1)
+    return np.where((area == 0)[..., None], -1.0, shares)
+
+
+def mesh_normals(positions: Floats, triangles: Whole) -> Floats:
+    """Of the corners: the mean of the triangles around each, by area."""
+    a, b, c = (positions[triangles[:, k]] for k in range(3))
+    faces = np.cross(b - a, c - a)
+    sums = np.zeros_like(positions)
+    for corner in triangles.T:
+        np.add.at(sums, corner, faces)
+    return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-30)

@@ -1,0 +1,124 @@
+"""A study told: which tables and figures there are, in which order, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from slipstream.core.runtime import versions
+from slipstream.reports import pictures
+from slipstream.reports.content import Definition, Report, RunCard, Section, Table
+from slipstream.reports.gather import Gathered, RunData
+from slipstream.reports.insight_tables import insight_tables
+from slipstream.reports.pictures import Gallery
+from slipstream.reports.scenes import read_scenes
+from slipstream.reports.study_tables import study_tables
+from slipstream.reports.system_tables import system_tables
+
+_SECTIONS = {
+    "Errors": ("main", "ratio"),
+    "Each variable": ("variables-l1", "variables-l2", "noise"),
+    "Fields": (),
+    "Slices": ("slices",),
+    "Controls": ("grid", "sweep-slices", "capacity", "sweep-layers"),
+    "Theory": ("budgets", "locality"),
+    "Speed and memory": ("systems-model", "systems-layer"),
+}
+"""Where each table stands."""
+
+
+def tell(
+    gathered: Gathered,
+    *,
+    title: str,
+    conclusion: str,
+    bench: Sequence[Mapping[str, Any]] = (),
+    folder: Path | None = None,
+) -> Report:
+    """The report of a study; figures are also written into `folder`, as SVG and PNG."""
+    runs, problems = gathered.runs, list(gathered.problems)
+    gallery = Gallery(folder)
+    scenes = read_scenes(runs, problems)
+    made = [*study_tables(runs), *insight_tables(runs), *system_tables(bench)]
+    tables = {table.name: table for table in made}
+    drawn = {
+        "Errors": pictures.error_pictures(runs, gallery),
+        "Each variable": [],
+        "Fields": pictures.field_pictures(scenes, gallery),
+        "Slices": pictures.slice_pictures(runs, gallery),
+        "Controls": pictures.control_pictures(runs, gallery),
+        "Theory": pictures.locality_pictures(runs, gallery),
+        "Speed and memory": pictures.system_pictures(bench, gallery),
+    }
+    sections = [
+        Section(name, items=(*(tables[t] for t in names if t in tables), *drawn[name]))
+        for name, names in _SECTIONS.items()
+    ]
+    return Report(
+        title=title,
+        subtitle=_subtitle(runs),
+        conclusion=conclusion,
+        sections=tuple(section for section in sections if section.items),
+        scenes=tuple(scenes),
+        runs=tuple(_card(run) for run in runs),
+        definitions=tuple(_definitions(runs)),
+        problems=tuple(problems),
+    )
+
+
+def tables_of(report: Report) -> list[Table]:
+    return [item for part in report.sections for item in part.items if isinstance(item, Table)]
+
+
+def _subtitle(runs: Sequence[RunData]) -> str:
+    packages = ", ".join(f"{name} {version}" for name, version in versions().items())
+    devices = dict.fromkeys(start["device"] for run in runs for start in run.starts)
+    where = f" on {', '.join(devices)}" if devices else ""
+    date = datetime.now(UTC).date().isoformat()
+    return f"{date}. {len(runs)} runs{where}. Read by {packages}."
+
+
+def _card(run: RunData) -> RunCard:
+    facts = {"steps": f"{run.curve.reached:,} of {run.config.steps:,}"}
+    if run.parameters is not None:
+        facts["parameters"] = f"{run.parameters:,}"
+    if run.starts:
+        start = run.starts[-1]
+        for name in ("device", "kernels", "precision", "processes", "commit"):
+            facts[name] = str(start[name])
+    if run.curve.errors:
+        facts["best validation error"] = f"{min(run.curve.errors.values()):.4g}"
+    facts["folder"] = str(run.folder.path)
+    return RunCard(run.name, run.status, facts, run.config.to_json(), run.checks)
+
+
+def _definitions(runs: Sequence[RunData]) -> list[Definition]:
+    found = [
+        Definition(
+            "validation error",
+            "relative L1 error on normalised targets, sum |prediction - truth| / sum |truth| over"
+            " the points of a sample and the channels of a group; mean over groups and samples of"
+            " the validation split; the best of a run up to the last step that all runs of the"
+            " experiment reached",
+        ),
+        Definition("ratio", "the error of a variant over that of the baseline of the same size"),
+        Definition(
+            "±",
+            "standard deviation over seeds (n - 1); in the table of noise, over draws of points",
+        ),
+        Definition(
+            "entropy",
+            "of a point's slice weights, in nats, mean over points and heads; ln G where uniform",
+        ),
+        Definition(
+            "effective number of slices",
+            "exponential of the entropy of the mean weights of the slices, mean over heads",
+        ),
+    ]
+    texts: dict[str, str] = {}
+    for run in runs:
+        for measure, text in (run.evaluation or {"definitions": {}})["definitions"].items():
+            texts.setdefault(measure, text)
+    return found + [Definition(f"test {measure}", text) for measure, text in texts.items()]

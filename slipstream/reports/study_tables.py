@@ -1,0 +1,245 @@
+"""The tables of errors: what the paper's tables are, from records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slipstream.evaluation.compare import Row, ratio_std
+from slipstream.evaluation.summary import Summary, summarise
+from slipstream.models.variants import BASELINE, VARIANTS
+from slipstream.reports.content import Cell, Table
+from slipstream.reports.gather import RunData
+from slipstream.reports.settings import Group, main_groups, sweep
+
+NOT_RUN = Cell(text="not run", kind="text")
+HEADLINE = (BASELINE, "no-token-attention")
+
+
+def study_tables(runs: Sequence[RunData]) -> list[Table]:
+    """All that the runs have something for."""
+    groups = main_groups(runs)
+    found = [main_table(groups), ratio_table(groups)]
+    summaries = summarise(run.evaluation for g in groups for run in g.runs if run.evaluation)
+    found += [per_variable(groups, summaries, measure) for measure in ("L1", "L2")]
+    evaluations = [run.evaluation for g in groups for run in g.runs if run.evaluation]
+    found += [noise(evaluations), grid(groups), capacity(groups)]
+    found += [sweep_table(runs, "slices"), sweep_table(runs, "layers")]
+    return [table for table in found if table is not None]
+
+
+def variants_of(groups: Sequence[Group]) -> list[str]:
+    there = {variant for group in groups for variant in group.variants}
+    return [name for name in VARIANTS if name in there]
+
+
+def words(text: str) -> Cell:
+    return Cell(text=text, kind="text")
+
+
+def with_best(cells: Sequence[Cell]) -> list[Cell]:
+    """With the smallest of a row in bold, where there are several."""
+    known = [cell.value for cell in cells if cell.value is not None]
+    best = min(known) if len(known) > 1 else None
+    return [
+        Cell(c.value, c.std, c.value is not None and c.value == best, c.text, c.digits, c.kind)
+        for c in cells
+    ]
+
+
+def main_table(groups: Sequence[Group]) -> Table:
+    """Best validation error, mean and std over the seeds."""
+    variants, rows = variants_of(groups), []
+    for group in groups:
+        found = {row.variant: row for row in group.rows()}
+        cells = [error_cell(found.get(variant)) for variant in variants]
+        rows.append((words(group.experiment), *with_best(cells)))
+    caption = (
+        "Best validation relative L1 error on normalised outputs, mean over groups and samples, at"
+        f" equal steps ({_steps(groups)}); mean ± standard deviation where there are several seeds"
+        f" ({_seeds(groups)}). Best of a row in bold."
+    )
+    return Table("main", "Validation error", caption, ("experiment", *variants), tuple(rows))
+
+
+def ratio_table(groups: Sequence[Group]) -> Table | None:
+    """The same over the baseline's."""
+    variants = [variant for variant in variants_of(groups) if variant != BASELINE]
+    rows = []
+    for group in groups:
+        found = {row.variant: row for row in group.rows()}
+        if BASELINE in found and len(found) > 1:
+            cells = [ratio_cell(found.get(variant), found[BASELINE]) for variant in variants]
+            rows.append((words(group.experiment), *cells))
+    if not rows:
+        return None
+    caption = (
+        "Validation error over the baseline's; the spread follows from those of both, to first"
+        " order."
+    )
+    return Table("ratio", "Cost of each ablation", caption, ("experiment", *variants), tuple(rows))
+
+
+def error_cell(row: Row | None) -> Cell:
+    return NOT_RUN if row is None else Cell(row.mean, row.std)
+
+
+def ratio_cell(row: Row | None, base: Row) -> Cell:
+    if row is None:
+        return NOT_RUN
+    spread = None if row is base else ratio_std(row, base)
+    return Cell(row.mean / base.mean, spread, kind="ratio")
+
+
+def _steps(groups: Sequence[Group]) -> str:
+    return "; ".join(f"{g.experiment} {row.step:,}" for g in groups for row in g.rows()[:1])
+
+
+def _seeds(groups: Sequence[Group]) -> str:
+    counts = {row.variant: len(row.seeds) for group in groups for row in group.rows()}
+    if len(set(counts.values())) == 1:
+        return f"{next(iter(counts.values()))} each"
+    return ", ".join(f"{variant} {count}" for variant, count in counts.items())
+
+
+def per_variable(
+    groups: Sequence[Group], summaries: Sequence[Summary], measure: str
+) -> Table | None:
+    """Test errors of each variable in physical units."""
+    variants, rows = variants_of(groups), []
+    for group in groups:
+        own = [s for s in summaries if s.experiment == group.experiment and s.measure == measure]
+        for variable in dict.fromkeys(s.variable for s in own):
+            found = {s.variant: s for s in own if s.variable == variable}
+            cells = [Cell(found[v].mean, found[v].std) if v in found else NOT_RUN for v in variants]
+            rows.append((words(group.experiment), words(str(variable)), *with_best(cells)))
+    if not rows:
+        return None
+    definition = _definition(groups, measure)
+    title = f"Test error of each variable, relative {measure}"
+    columns = ("experiment", "variable", *variants)
+    return Table(f"variables-{measure.lower()}", title, f"{definition}.", columns, tuple(rows))
+
+
+def _definition(groups: Sequence[Group], measure: str) -> str:
+    texts = [
+        run.evaluation["definitions"][measure]
+        for group in groups
+        for run in group.runs
+        if run.evaluation
+    ]
+    text = "; ".join(dict.fromkeys(texts))
+    return text[0].upper() + text[1:]
+
+
+def noise(evaluations: Sequence[Mapping[str, Any]]) -> Table | None:
+    """How much the drawn points matter: spread of the baseline's errors over repeats."""
+    rows = []
+    for row in evaluations:
+        if row["variant"] != BASELINE or row["protocol"]["repeats"] < 2:
+            continue
+        for number in row["numbers"]:
+            if number["measure"] == "L1" and number["mean"]:
+                share = 100 * number["std"] / number["mean"]
+                rows.append(
+                    (
+                        words(row["experiment"]),
+                        words(str(row["seed"])),
+                        words(number["variable"]),
+                        Cell(number["mean"], number["std"], digits=4),
+                        words(f"{share:.2g} %"),
+                    )
+                )
+    if not rows:
+        return None
+    repeats = max(row["protocol"]["repeats"] for row in evaluations)
+    caption = (
+        f"Relative L1 error of the baseline on the test split, physical units: mean ± standard"
+        f" deviation over {repeats} independent draws of the points."
+    )
+    columns = ("experiment", "seed", "variable", "error", "relative std")
+    return Table("noise", "Subsampling noise", caption, columns, tuple(rows))
+
+
+GRID = ((BASELINE, "no-token-attention"), ("untied", "untied-no-token-attention"))
+"""Rows: tied, untied. Columns: with attention, without."""
+
+
+def grid(groups: Sequence[Group]) -> Table | None:
+    """Token attention x tying: change against the tied baseline."""
+    rows = []
+    for group in groups:
+        found = {row.variant: row for row in group.rows()}
+        if not {name for line in GRID for name in line} <= found.keys():
+            continue
+        for what, line in zip(("tied", "untied"), GRID, strict=True):
+            cells = [_change(found[name], found[BASELINE]) for name in line]
+            rows.append((words(group.experiment), words(what), *cells))
+        if "untied-ln" in found:
+            cell = _change(found["untied-ln"], found[BASELINE])
+            rows.append((words(group.experiment), words("untied, LinearNO"), words(""), cell))
+    if not rows:
+        return None
+    caption = (
+        "Change of the validation error against the tied baseline; the spread is that of the"
+        " variant's own seeds, in per cent of the baseline."
+    )
+    columns = ("experiment", "projections", "with token attention", "without")
+    return Table("grid", "Token attention and tying", caption, columns, tuple(rows))
+
+
+def _change(row: Row, base: Row) -> Cell:
+    std = None if row.std is None else 100 * row.std / base.mean
+    return Cell(100 * (row.mean / base.mean - 1), std, kind="percent", digits=2)
+
+
+def capacity(groups: Sequence[Group]) -> Table | None:
+    """Does a wider pointwise model make up for the missing coupling?"""
+    rows = []
+    for group in groups:
+        found = {row.variant: row for row in group.rows()}
+        if not {BASELINE, "mlp-only", "mlp-only-wide"} <= found.keys():
+            continue
+        counts = {run.variant: run.parameters for run in group.runs}
+        for name in ("mlp-only", "mlp-only-wide", BASELINE):
+            share = (counts[name] or 0) / (counts[BASELINE] or 1)
+            rows.append(
+                (
+                    words(group.experiment),
+                    words(name),
+                    Cell(counts[name], kind="count"),
+                    Cell(share, kind="ratio"),
+                    error_cell(found[name]),
+                    ratio_cell(found[name], found[BASELINE]),
+                )
+            )
+    if not rows:
+        return None
+    caption = "Validation error of pointwise models, by their number of parameters."
+    columns = ("experiment", "variant", "parameters", "of the baseline's", "error", "ratio")
+    return Table("capacity", "Capacity control", caption, columns, tuple(rows))
+
+
+_SWEEPS = {"slices": ("G", "Number of slices"), "layers": ("L", "Depth")}
+
+
+def sweep_table(runs: Sequence[RunData], field: str) -> Table | None:
+    """Validation error, and ratio to the baseline of the same size, against G or L."""
+    letter, title = _SWEEPS[field]
+    groups = [group for swept in sweep(runs, field) for group in swept]
+    if not groups:
+        return None
+    others = [variant for variant in variants_of(groups) if variant != BASELINE]
+    rows = []
+    for group in groups:
+        found = {row.variant: row for row in group.rows()}
+        base = found[BASELINE]
+        cells = [error_cell(base), *(ratio_cell(found.get(variant), base) for variant in others)]
+        size = Cell(getattr(group.size, field), kind="count")
+        rows.append((words(group.experiment), size, *cells))
+    caption = (
+        f"Validation error of the baseline, and of the other variants over that of the baseline"
+        f" with the same {letter}."
+    )
+    columns = ("experiment", letter, BASELINE, *others)
+    return Table(f"sweep-{field}", title, caption, columns, tuple(rows))

@@ -1,0 +1,172 @@
+"""How every figure looks: colours and markers of the variants, sizes, fonts, and files.
+
+Figures are made without pyplot: nothing is global, and nothing has to be closed.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from slipstream.core.checks import check_choice
+from slipstream.core.files import write_text
+
+COLUMN = 3.4
+"""Inches: one column of a journal."""
+PAGE = 7.0
+"""Inches: both columns."""
+DPI = 300
+
+BAND = "#d9d9d9"
+"""The spread of the baseline's seeds."""
+MUTED = "#6b6b6b"
+"""Guides and remarks."""
+
+SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#332288", "#000000")
+"""For what is no variant: Okabe and Ito's colours without the yellow, and Tol's indigo."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn: never by colour alone."""
+
+    colour: str
+    marker: str
+    line: str = "-"
+
+
+# What keeps the coupling is blue, green or violet; what loses it is orange.
+LOOKS: dict[str, Look] = {
+    "baseline": Look("#000000", "o"),
+    "no-token-attention": Look("#0072B2", "D"),
+    "untied": Look("#56B4E9", "s"),
+    "untied-no-token-attention": Look("#332288", "d", "--"),
+    "untied-ln": Look("#CC79A7", "P"),
+    "frozen-slice": Look("#009E73", "^"),
+    "frozen-slice-no-token-attention": Look("#999933", "v", "--"),
+    "slice-once": Look("#D55E00", "X"),
+    "mlp-only": Look("#E69F00", "o"),
+    "mlp-only-wide": Look("#8C5A00", "h", "--"),
+}
+
+_PARAMETERS: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same on every machine
+    "font.size": 7,
+    "axes.titlesize": 7.5,
+    "axes.labelsize": 7,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "legend.fontsize": 6.5,
+    "figure.titlesize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "axes.unicode_minus": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 4,
+    "lines.markeredgewidth": 0.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "legend.columnspacing": 1.2,
+    "hatch.linewidth": 0.5,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "image.composite_image": False,
+    "figure.constrained_layout.w_pad": 0.02,
+    "figure.constrained_layout.h_pad": 0.02,
+    "axes.formatter.limits": (-2, 4),
+    "axes.formatter.use_mathtext": True,
+}
+
+
+@contextmanager
+def house() -> Iterator[None]:
+    """The settings of all figures, over matplotlib's defaults and not over the user's."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_PARAMETERS)
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches; call it within `house`."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def look_of(variant: str) -> Look:
+    check_choice("variant", variant, LOOKS)
+    return LOOKS[variant]
+
+
+def series_look(index: int) -> Look:
+    return Look(SERIES[index % len(SERIES)], MARKERS[index % len(MARKERS)])
+
+
+def plain(name: str) -> str:
+    """The name of a field as words."""
+    return name.replace("_", " ")
+
+
+def with_unit(name: str, unit: str) -> str:
+    """A label as "pressure [m²/s²]"; "1" and "" are no units."""
+    digits = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    raised = re.sub(r"\^(-?\d+)", lambda found: found[1].translate(digits), unit)
+    return plain(name) if unit in ("", "1") else f"{plain(name)} [{raised}]"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Significant digits, trailing zeros kept: 0.0580, 1.04, 12.0."""
+    text = f"{value:#.{digits}g}"
+    return text.rstrip(".") if "e" not in text else f"{value:.{digits - 1}e}"
+
+
+def svg_text(figure: Figure, name: str = "") -> str:
+    """The figure as SVG, the same bytes every time.
+
+    `name` goes into the ids within: two figures on one page must not share clips.
+    """
+    _settle(figure)
+    text = io.StringIO()
+    with house(), matplotlib.rc_context({"svg.hashsalt": f"slipstream {name}"}):
+        figure.savefig(text, format="svg", dpi=DPI, metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def _settle(figure: Figure) -> None:
+    """Lay it out once: every drawing would move the panels by a hair."""
+    if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
+        with house():
+            figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+
+
+def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
+    """Write `name`.svg and `name`.png; the folder is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn, pixels = folder / f"{name}.svg", folder / f"{name}.png"
+    write_text(drawn, svg_text(figure, name), durable=False)
+    with house():
+        figure.savefig(pixels, format="png", dpi=DPI, metadata={"Software": None})
+    return drawn, pixels

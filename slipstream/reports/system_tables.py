@@ -1,0 +1,93 @@
+"""Tables and points of the speed and memory of the kernels, from records of `slipstream bench`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipstream.core.records import read_records
+from slipstream.reports.content import Cell, Table
+from slipstream.reports.figures import Measurement
+
+KIND = "bench"
+OURS, PEER, EAGER = "fused", "flashslice", "reference"
+_TITLES = {"model": "Speed and memory of the whole model", "layer": "Speed and memory of one layer"}
+
+
+def read_bench(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """The timed cases of record files that passed their gate; the last of each name counts."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        for row in read_records(path, KIND):
+            if row.get("results", {}).get(OURS) and (row.get("gate") or {}).get("green"):
+                found[row["name"]] = row
+    return list(found.values())
+
+
+def system_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """One for whole models and one for single layers."""
+    found = []
+    for what in dict.fromkeys(row["case"]["what"] for row in rows):
+        own = [row for row in rows if row["case"]["what"] == what]
+        devices = ", ".join(dict.fromkeys(row["device"] for row in own))
+        caption = (
+            f"Median milliseconds and peak gigabytes on {devices}, measured in turns in one"
+            " process, behind the gate of exactness; ratios are theirs over ours, above 1 where"
+            " ours is faster. Eager is the same model without fused kernels."
+        )
+        columns = (
+            "case", "ours, ms", "flashslice, ms", "ratio", "eager, ms", "ratio", "ours, GB",
+            "flashslice, GB",
+        )  # fmt: skip
+        title = _TITLES.get(what, f"Speed and memory, {what}")
+        found.append(Table(f"systems-{what}", title, caption, columns, tuple(map(_row, own))))
+    return found
+
+
+def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+    results = row["results"]
+    ours = results[OURS]
+
+    def time(who: str) -> Cell:
+        return _cell((results.get(who) or {}).get("ms"))
+
+    def ratio(who: str) -> Cell:
+        theirs = (results.get(who) or {}).get("ms")
+        return _cell(theirs / ours["ms"] if theirs and ours.get("ms") else None, "ratio")
+
+    name = Cell(text=row["name"], kind="text")
+    memory = [_cell((results.get(who) or {}).get("peak_gb")) for who in (OURS, PEER)]
+    return (name, time(OURS), time(PEER), ratio(PEER), time(EAGER), ratio(EAGER), *memory)
+
+
+def _cell(value: float | None, kind: Any = "error") -> Cell:
+    return Cell(text="not measured", kind="text") if value is None else Cell(value, kind=kind)
+
+
+def system_points(rows: Sequence[Mapping[str, Any]]) -> list[Measurement]:
+    """Memory and time against G, L and N, wherever at least two cases differ in that alone."""
+    found = []
+    for axis, label in (("slices", "slices G"), ("layers", "layers L"), ("points", "points N")):
+        families: dict[str, list[Mapping[str, Any]]] = {}
+        for row in rows:
+            rest = {k: v for k, v in row["case"].items() if k != axis}
+            families.setdefault(str(sorted(rest.items())), []).append(row)
+        best = max(families.values(), key=lambda own: len({r["case"][axis] for r in own}))
+        if len({row["case"][axis] for row in best}) > 1:
+            found += [m for row in best for m in _measurements(row, axis, label)]
+    return found
+
+
+_SERIES = {OURS: "slipstream", PEER: "flashslice", EAGER: "eager"}
+
+
+def _measurements(row: Mapping[str, Any], axis: str, label: str) -> list[Measurement]:
+    found = []
+    for who, name in _SERIES.items():
+        result = row["results"].get(who) or {}
+        for key, quantity, unit in (("ms", "time", "ms"), ("peak_gb", "peak memory", "GB")):
+            if result.get(key) is not None:
+                at = float(row["case"][axis])
+                found.append(Measurement(name, label, at, quantity, unit, result[key]))
+    return found

@@ -1,0 +1,36 @@
+"""A report in a folder: report.html, tables/ and figures/."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from slipstream.reports.conclusion import conclude_all
+from slipstream.reports.content import Report
+from slipstream.reports.gather import gather
+from slipstream.reports.page import write_page
+from slipstream.reports.settings import main_groups
+from slipstream.reports.story import tables_of, tell
+from slipstream.reports.system_tables import read_bench
+from slipstream.reports.tables import write_tables
+
+PAGE = "report.html"
+
+
+def write_report(
+    paths: Sequence[Path], out: Path, *, bench: Sequence[Path] = (), title: str = ""
+) -> Report:
+    """Of the studies or runs in some folders. Raises ValueError where none can be read."""
+    gathered = gather(paths)
+    groups = main_groups(gathered.runs)
+    names = ", ".join(group.experiment for group in groups)
+    told = tell(
+        gathered,
+        title=title or f"What a Transolver needs: {names}",
+        conclusion=conclude_all(groups),
+        bench=read_bench(bench),
+        folder=out / "figures",
+    )
+    write_tables(tables_of(told), out / "tables")
+    write_page(told, out / PAGE)
+    return told

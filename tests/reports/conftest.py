@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from slipstream.evaluation import locality
+from slipstream.evaluation.certificate import write_certificate
+from slipstream.evaluation.measure import Protocol
+from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
+from slipstream.evaluation.study_audit import certify
+from slipstream.runs.folder import find_runs
+from tests.evaluation.made_study import trained_study
+
+
+@pytest.fixture(scope="session")
+def made_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained, evaluated with two repeats, and audited. To be read, not changed."""
+    path = trained_study(tmp_path_factory.mktemp("made") / "study")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"PLACES": 8, "DRAWS": 300, "TRIALS": 60, "NEIGHBOURS": 15}.items():
+            patch.setattr(locality, name, value)
+        wanted = Wanted(device="cpu", protocol=Protocol(repeats=2))
+        evaluate_runs(find_runs(path), wanted)
+    write_certificate(certify(path), path)
+    return path
+
+
+@pytest.fixture
+def study(made_study: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(made_study, tmp_path / "study"))

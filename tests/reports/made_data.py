@@ -1,0 +1,53 @@
+"""Runs that were never trained, as the tables see them: a config, a curve, and what is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from slipstream.evaluation.compare import Curve
+from slipstream.experiments import experiment
+from slipstream.reports.gather import RunData
+from slipstream.runs.folder import RunFolder
+
+
+def run(
+    variant: str,
+    error: float,
+    seed: int = 0,
+    *,
+    name: str = "poisson",
+    evaluation: dict[str, Any] | None = None,
+    parameters: int = 100,
+    **size: int,
+) -> RunData:
+    """A finished run with one validation; `layers=2`, `slices=8` change the size."""
+    config = experiment("poisson")
+    model = replace(config.model, variant=variant, size=replace(config.model.size, **size))
+    config = replace(config, model=model, seed=seed, experiment=name)
+    curve = Curve(name, variant, seed, {100: 2 * error, 200: error}, 200)
+    starts = ({"parameters": parameters, "device": "a CPU"},)
+    return RunData(RunFolder(Path("nowhere")), config, curve, True, starts, evaluation, ())
+
+
+def evaluation(variant: str, seed: int = 0, repeats: int = 1, **errors: float) -> dict[str, Any]:
+    """L1 errors by variable; L2 ones are twice as large. Repeats spread by 1 %."""
+    numbers = []
+    for measure, factor in (("L1", 1.0), ("L2", 2.0)):
+        for variable, error in errors.items():
+            std = 0.01 * factor * error if repeats > 1 else None
+            numbers.append(
+                {"measure": measure, "variable": variable, "mean": factor * error, "std": std}
+            )
+    return {
+        "experiment": "poisson",
+        "variant": variant,
+        "seed": seed,
+        "numbers": numbers,
+        "protocol": {"split": "test", "full": False, "repeats": repeats},
+        "definitions": {"L1": "the sum of it", "L2": "the root of it"},
+        "locality": {"kind": "limit", "errors": {variable: 0.9 for variable in errors}},
+        "pictures": [],
+        "slices": [],
+    }

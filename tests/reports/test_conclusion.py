@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from slipstream.reports.conclusion import conclude_all
+from slipstream.reports.settings import main_groups
+from tests.reports.made_data import run
+
+USUAL = {"baseline": 0.4, "no-token-attention": 0.4, "mlp-only": 0.8, "slice-once": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("errors", "sentence"),
+    [
+        ({}, "The attention is removable here: without token attention the error is 1.00 times"),
+        ({"no-token-attention": 0.43}, "Removing the attention costs something here: without token"
+                                       " attention the error is 1.07 times"),
+        ({}, "The coupling is not removable: mlp-only has 2.00 times the baseline's error."),
+        ({"mlp-only": 0.44}, "do not show that the coupling is needed: mlp-only has 1.10 times"),
+        ({}, "Slicing once is not enough here: slice-once has 1.50 times"),
+        ({"slice-once": 0.4}, "do not separate slicing once from slicing in every layer"),
+    ],
+)  # fmt: skip
+def test_the_sentence_follows_from_the_numbers(errors: dict[str, float], sentence: str) -> None:
+    runs = [run(variant, error) for variant, error in (USUAL | errors).items()]
+    assert sentence in conclude_all(main_groups(runs))
+
+
+def test_what_was_not_run_is_not_spoken_of() -> None:
+    assert conclude_all(main_groups([run("baseline", 0.1)])) == ""
+    said = conclude_all(main_groups([run("baseline", 0.1), run("mlp-only", 0.2)]))
+    assert said == "The coupling is not removable: mlp-only has 2.00 times the baseline's error."
+
+
+def test_several_experiments_are_named() -> None:
+    runs = [run(v, e, name=name) for name in ("a", "b") for v, e in USUAL.items()]
+    said = conclude_all(main_groups(runs))
+    assert said.startswith("a: The attention") and " b: The attention" in said

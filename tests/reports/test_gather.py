@@ -1,0 +1,100 @@
+"""What a report knows of a study, and what it says where something is missing or damaged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from slipstream.reports.gather import gather
+from tests.evaluation.made_runs import cut, edit_records
+
+
+def cell(study: Path, variant: str, seed: int = 0) -> Path:
+    return study / f"runs/poisson/{variant}/seed-{seed}"
+
+
+def test_a_whole_study(study: Path) -> None:
+    found = gather([study])
+    assert found.problems == ()
+    assert [run.name for run in found.runs] == [
+        "poisson baseline seed 0",
+        "poisson baseline seed 1",
+        "poisson no-token-attention seed 0",
+        "poisson mlp-only seed 0",
+    ]
+    first = found.runs[0]
+    assert first.finished and first.status == "finished" and first.parameters == 1462
+    assert len(first.checks) == 14 and all(check["holds"] for check in first.checks)
+    assert len(first.predictions()) == 1 and first.curve.reached == 12
+
+
+def test_one_run_alone(study: Path) -> None:
+    found = gather([cell(study, "baseline")])
+    assert len(found.runs) == 1 and "was not audited" in found.problems[0]
+
+
+def test_what_is_missing_is_said(study: Path) -> None:
+    shutil.rmtree(cell(study, "mlp-only"))
+    (study / "certificate.json").unlink()
+    (cell(study, "no-token-attention") / "evaluations.jsonl").unlink()
+    edit_records(cell(study, "baseline", 1), lambda rows: rows[:-1])  # its stop
+    problems = gather([study]).problems
+    said = "\n".join(problems)
+    assert len(problems) == 4
+    assert f"{study} was not audited (slipstream audit {study})" in said
+    assert "poisson mlp-only seed 0 is missing: no run at" in said
+    assert "poisson no-token-attention seed 0 was not evaluated (slipstream evaluate" in said
+    assert "poisson baseline seed 1 is not finished, step 12 of 12 validated" in said
+
+
+def test_a_corrupt_record_line_is_named_and_the_rest_is_told(study: Path) -> None:
+    file = cell(study, "baseline") / "records.jsonl"
+    lines = file.read_text().splitlines()
+    lines[2] = "{" + lines[2]
+    file.write_text("\n".join(lines) + "\n")
+    found = gather([study])
+    assert len(found.runs) == 3
+    (said,) = found.problems
+    assert said.startswith("left out, as it cannot be read: ") and "records.jsonl" in said
+    assert "line 3" in said
+
+
+def test_a_run_not_begun_and_a_failed_one(study: Path) -> None:
+    for name in ("records.jsonl", "evaluations.jsonl"):
+        (cell(study, "mlp-only") / name).unlink()
+
+    def diverged(rows: list[dict[str, object]]) -> None:
+        rows[-1]["reason"] = "diverged"
+
+    edit_records(cell(study, "no-token-attention"), diverged)
+    said = "\n".join(gather([study]).problems)
+    assert "poisson mlp-only seed 0 is not begun" in said
+    assert "poisson no-token-attention seed 0 is not finished" in said
+    assert "it was diverged" in said
+
+
+def test_a_damaged_certificate_config_or_list_of_cells(study: Path) -> None:
+    cut(cell(study, "mlp-only") / "config.json")
+    cut(study / "certificate.json")
+    (study / "study.json").write_text("{}")
+    said = "\n".join(gather([study]).problems)
+    assert "config.json must be a JSON object" in said
+    assert "certificate.json" in said and "schema must be 1, got None" in said
+
+
+def test_a_certificate_that_does_not_hold_is_told(study: Path) -> None:
+    file = study / "certificate.json"
+    found = json.loads(file.read_text())
+    found.update(holds=False, verdict="it does not")
+    file.write_text(json.dumps(found))
+    assert gather([study]).problems == ("the audit: it does not",)
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must be the folder of a run or a study, got no such"):
+        gather([tmp_path / "gone"])
+    with pytest.raises(ValueError, match="must have runs that can be read, got none"):
+        gather([tmp_path])

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+
+from slipstream.models.variants import VARIANTS
+from slipstream.reports.content import Table
+from slipstream.reports.insight_tables import BUDGETS, insight_tables
+from slipstream.reports.settings import main_groups, sweep
+from slipstream.reports.study_tables import study_tables
+from slipstream.reports.tables import cell_text
+from tests.reports.made_data import evaluation, run
+
+PAIR = [run("baseline", 0.1), run("baseline", 0.2, 1), run("no-token-attention", 0.12)]
+
+
+def texts(table: Table) -> list[list[str]]:
+    return [[cell_text(cell) for cell in row] for row in table.rows]
+
+
+def tables(*runs: object) -> dict[str, Table]:
+    made = [*study_tables(runs), *insight_tables(runs)]  # type: ignore[arg-type]
+    return {table.name: table for table in made}
+
+
+def test_main_and_ratio() -> None:
+    found = tables(*PAIR, run("mlp-only", 0.45), run("mlp-only", 0.6, name="other"))
+    main = found["main"]
+    assert main.columns == ("experiment", "baseline", "no-token-attention", "mlp-only")
+    assert texts(main) == [
+        ["poisson", "0.150 ± 0.07", "0.120", "0.450"],
+        ["other", "not run", "not run", "0.600"],
+    ]
+    assert [cell.best for cell in main.rows[0]] == [False, False, True, False]
+    assert not any(cell.best for cell in main.rows[1]), "alone, it is best of nothing"
+    assert "poisson 200" in main.caption
+    assert texts(found["ratio"]) == [["poisson", "0.800×", "3.00×"]]
+
+
+def test_a_ratio_has_the_spread_of_both() -> None:
+    found = tables(*PAIR, run("no-token-attention", 0.18, 1))
+    (row,) = texts(found["ratio"])
+    spread = ((0.0707 / 0.15) ** 2 + (0.0424 / 0.15) ** 2) ** 0.5
+    assert row == ["poisson", f"1.00 ± {spread:.1f}×"]
+
+
+def test_per_variable_and_noise() -> None:
+    found = tables(
+        run("baseline", 0.1, evaluation=evaluation("baseline", 0, 3, p=0.2, u=0.4)),
+        run("baseline", 0.1, 1, evaluation=evaluation("baseline", 1, 3, p=0.3, u=0.4)),
+        run("mlp-only", 0.1, evaluation=evaluation("mlp-only", 0, 3, p=0.5)),
+    )
+    l1, l2 = found["variables-l1"], found["variables-l2"]
+    assert texts(l1) == [
+        ["poisson", "p", "0.250 ± 0.07", "0.500"],
+        ["poisson", "u", "0.400 ± 0", "not run"],
+    ]
+    assert texts(l2)[0] == ["poisson", "p", "0.500 ± 0.1", "1.00"]
+    assert l1.caption == "The sum of it." and l2.caption == "The root of it."
+    assert texts(found["noise"])[0] == ["poisson", "0", "p", "0.2000 ± 0.002", "1 %"]
+    assert len(found["noise"].rows) == 4 and "3 independent draws" in found["noise"].caption
+
+
+def test_without_repeats_there_is_no_noise() -> None:
+    assert "noise" not in tables(run("baseline", 0.1, evaluation=evaluation("baseline", p=0.2)))
+
+
+def test_budgets_beside_costs() -> None:
+    found = tables(
+        *PAIR, run("slice-once", 0.45), run("mlp-only", 0.3),
+        run("baseline", 1.0, name="b"), run("no-token-attention", 1.02, name="b"),
+        run("slice-once", 2.0, name="b"), run("mlp-only", 1.1, name="b"),
+    )  # fmt: skip
+    assert texts(found["budgets"]) == [
+        ["baseline", "L G c", "no", "reference"],
+        ["no-token-attention", "L G c", "no", "-20.0 % to +2.0 %"],
+        ["slice-once", "G c", "yes, rank", "2.00× to 3.00×"],
+        ["mlp-only", "0", "yes, locality", "1.10× to 2.00×"],
+    ]
+    assert "2 experiments" in found["budgets"].caption
+    assert set(BUDGETS) == set(VARIANTS)
+
+
+def test_locality_beside_what_was_measured() -> None:
+    found = tables(
+        run("baseline", 0.1, evaluation=evaluation("baseline", p=0.2, u=0.4)),
+        run("mlp-only", 0.1, evaluation=evaluation("mlp-only", p=0.5, u=0.5)),
+    )
+    assert texts(found["locality"]) == [
+        ["poisson", "p", "0.200", "0.500", "0.900", "lower limit"],
+        ["poisson", "u", "0.400", "0.500", "0.900", "lower limit"],
+    ]
+
+
+def test_slices_layer_by_layer() -> None:
+    made = evaluation("baseline", p=0.2)
+    layer = {"name": "x", "slices": 16, "temperature": [0.5, 0.7], "entropy": [2.0, 2.2],
+             "effective": [8.0, 9.0], "dead": [0, 3]}  # fmt: skip
+    made["slices"] = [layer, layer]
+    found = tables(run("baseline", 0.1, evaluation=made), run("baseline", 0.1, 1, evaluation=made))
+    first, second = texts(found["slices"])
+    assert first == ["poisson", "baseline", "1", "2.10", "2.77", "8.50", "16", "1.50", "0.600"]
+    assert second[2] == "2"
+
+
+def test_grid_of_attention_and_tying() -> None:
+    four = [
+        run("baseline", 0.1), run("baseline", 0.102, 1), run("no-token-attention", 0.1),
+        run("untied", 0.099), run("untied-no-token-attention", 0.101),
+    ]  # fmt: skip
+    assert texts(tables(*four, run("untied-ln", 0.2))["grid"]) == [
+        ["poisson", "tied", "+0.0 ± 1 %", "-1.0 %"],
+        ["poisson", "untied", "-2.0 %", "+0.0 %"],
+        ["poisson", "untied, LinearNO", "", "+98.0 %"],
+    ]
+    assert "grid" not in tables(*four[:-1])
+
+
+def test_capacity() -> None:
+    found = tables(
+        run("baseline", 0.1, parameters=200),
+        run("mlp-only", 0.3, parameters=120),
+        run("mlp-only-wide", 0.29, parameters=224),
+    )
+    assert texts(found["capacity"]) == [
+        ["poisson", "mlp-only", "120", "0.600×", "0.300", "3.00×"],
+        ["poisson", "mlp-only-wide", "224", "1.12×", "0.290", "2.90×"],
+        ["poisson", "baseline", "200", "1.00×", "0.100", "1.00×"],
+    ]
+
+
+def test_sweeps_are_found_by_the_sizes_of_the_models() -> None:
+    runs = [
+        *PAIR, run("mlp-only", 0.4),
+        run("baseline", 0.11, slices=8), run("no-token-attention", 0.11, slices=8),
+        run("baseline", 0.2, layers=2), run("mlp-only", 0.4, layers=2),
+        run("no-token-attention", 0.5, slices=99),
+    ]  # fmt: skip
+    found = tables(*runs)
+    assert texts(found["main"]) == [["poisson", "0.150 ± 0.07", "0.120", "0.400"]]
+    assert texts(found["sweep-slices"]) == [
+        ["poisson", "8", "0.110", "1.00×", "not run"],
+        ["poisson", "16", "0.150 ± 0.07", "0.800×", "2.67×"],
+    ]
+    assert texts(found["sweep-layers"]) == [
+        ["poisson", "2", "0.200", "not run", "2.00×"],
+        ["poisson", "4", "0.150 ± 0.07", "0.800×", "2.67×"],
+    ]
+    assert sweep(runs, "heads") == []
+    assert main_groups(runs)[0].size.slices == 16
+
+
+def test_a_baseline_alone() -> None:
+    found = tables(run("baseline", 0.1))
+    assert set(found) == {"main", "budgets"}
+
+
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if v != "baseline"])
+def test_a_variant_alone_has_nothing_to_be_compared_to(variant: str) -> None:
+    assert set(tables(run(variant, 0.1))) == {"main"}

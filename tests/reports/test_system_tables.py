@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slipstream.core.records import append_record
+from slipstream.reports.system_tables import read_bench, system_points, system_tables
+from slipstream.reports.tables import cell_text
+
+RECORDS = Path(__file__).parents[2] / "benchmarks/2026-11-15-h200-third"
+
+
+def row(name: str, ms: float, theirs: float | None, green: bool = True, **case: Any) -> Any:
+    usual = {"what": "layer", "points": 100, "slices": 32, "layers": 1, "training": False}
+    results: dict[str, Any] = {"fused": {"ms": ms, "peak_gb": 1.0}}
+    if theirs is not None:
+        results["flashslice"] = {"ms": theirs, "peak_gb": 2.0}
+    return {
+        "name": name, "case": usual | case, "gate": {"green": green}, "results": results,
+        "device": "a GPU",
+    }  # fmt: skip
+
+
+def test_ratios_are_theirs_over_ours() -> None:
+    (table,) = system_tables([row("a", 2.0, 3.0), row("b", 2.0, None)])
+    assert [[cell_text(cell) for cell in line] for line in table.rows] == [
+        ["a", "2.00", "3.00", "1.50×", "not measured", "not measured", "1.00", "2.00"],
+        ["b", "2.00", *["not measured"] * 4, "1.00", "not measured"],
+    ]
+    assert "a GPU" in table.caption and table.name == "systems-layer"
+
+
+def test_only_what_passed_its_gate_counts_and_of_a_name_the_last(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    for made in (row("a", 1.0, 1.0), row("b", 1.0, 1.0, green=False), row("a", 3.0, 1.0)):
+        append_record(file, "bench", made)
+    append_record(file, "bench", {**row("c", 1, 1), "results": {}})
+    append_record(file, "parity", {"name": "p"})
+    (only,) = read_bench([file])
+    assert only["name"] == "a" and only["results"]["fused"]["ms"] == 3.0
+
+
+def test_points_where_cases_differ_in_one_thing() -> None:
+    rows = [row(f"{g}", g / 10, g / 5, slices=g) for g in (16, 32)]
+    rows.append(row("other", 9, 9, slices=64, points=7))
+    found = [(p.series, p.at, p.value) for p in system_points(rows) if p.quantity == "time"]
+    assert found == [
+        ("slipstream", 16, 1.6), ("flashslice", 16, 3.2),
+        ("slipstream", 32, 3.2), ("flashslice", 32, 6.4),
+    ]  # fmt: skip
+    assert {p.axis for p in system_points(rows)} == {"slices G"}
+
+
+@pytest.mark.skipif(not RECORDS.is_dir(), reason="the records are not installed with the package")
+def test_the_committed_records_can_be_read() -> None:
+    rows = read_bench([RECORDS / "kernels.jsonl", RECORDS / "model.jsonl"])
+    assert {table.name for table in system_tables(rows)} == {"systems-layer", "systems-model"}
+    assert {p.axis for p in system_points(rows)} >= {"slices G", "points N"}
