@@ -58,10 +58,11 @@ class Said(NamedTuple):
     err: str
 
 
+Command = Callable[..., Said]
+
+
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Said]:
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """`slipstream` with some arguments, in this process."""
     from slipstream.cli import main
 

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from slipstream import VARIANTS, __version__
+from tests.conftest import Command
 
 
-def slipstream(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def slipstream(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "slipstream", *arguments], capture_output=True, text=True, cwd=cwd
+        [sys.executable, "-m", "slipstream", *arguments], capture_output=True, text=True
     )
 
 
@@ -24,14 +25,14 @@ def test_version() -> None:
     assert (done.returncode, done.stdout) == (0, f"slipstream {__version__}\n")
 
 
-def test_variants() -> None:
-    done = slipstream("variants", "--json")
-    rows = json.loads(done.stdout)
+def test_variants(command: Command) -> None:
+    done = command("variants", "--json")
+    rows = json.loads(done.out)
     assert [row["name"] for row in rows] == list(VARIANTS)
     for row in rows:
         if row["paper_parameters"]:
             assert abs(row["parameters"] / (1e6 * row["paper_parameters"]) - 1) < 0.005
-    table = slipstream("variants").stdout
+    table = command("variants").out
     assert "3,861,316" in table and "3.87M" in table
 
 
@@ -57,16 +58,21 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
-    tmp_path: Path, arguments: tuple[str, ...], message: str
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    message: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("a file of the user's")
-    done = slipstream(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert message in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
+    done = command(*arguments)
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
+    assert "Traceback" not in done.err
     assert (tmp_path / "taken").read_text() == "a file of the user's"
 
 
-def test_every_command_has_help_with_an_example() -> None:
-    for command in ("demo", "variants", "doctor", "evaluate", "report"):
-        assert f"Example: slipstream {command}" in slipstream(command, "--help").stdout
+def test_every_command_has_help_with_an_example(command: Command) -> None:
+    for name in ("demo", "variants", "doctor", "train", "study", "evaluate", "audit", "report"):
+        assert f"Example: slipstream {name}" in command(name, "--help").out

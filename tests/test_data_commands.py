@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from slipstream.data.store import open_store
+from tests.conftest import Command
 
 
 def slipstream(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -26,22 +27,22 @@ def contents(store: Path) -> dict[str, bytes]:
     return {str(path.relative_to(store)): path.read_bytes() for path in files}
 
 
-def test_make_and_check(tmp_path: Path) -> None:
+def test_make_and_check(command: Command, tmp_path: Path) -> None:
     store = tmp_path / "s"
     options = ("--samples", 12, "--points", 50, "--out", store)
-    made = slipstream("make", "poisson", *options)
-    assert made.returncode == 0 and "12 written, 0 kept" in made.stdout, made.stderr
-    again = slipstream("make", "poisson", *options, "--json")
-    assert json.loads(again.stdout)["kept"] == [f"{k:06d}" for k in range(12)]
-    checked = slipstream("check", store)
-    assert checked.returncode == 0 and "is good: 12 samples (10 train, 1 val" in checked.stdout
+    made = command("data", "make", "poisson", *options)
+    assert made.code == 0 and "12 written, 0 kept" in made.out, made.err
+    again = command("data", "make", "poisson", *options, "--json")
+    assert json.loads(again.out)["kept"] == [f"{k:06d}" for k in range(12)]
+    checked = command("data", "check", store)
+    assert checked.code == 0 and "is good: 12 samples (10 train, 1 val" in checked.out
     file = store / "samples" / "000003.npy"
     damaged = bytearray(file.read_bytes())
     damaged[-1] ^= 1
     file.write_bytes(damaged)
-    checked = slipstream("check", store, "--json")
-    assert checked.returncode == 1
-    assert [finding["sample"] for finding in json.loads(checked.stdout)][0] == "000003"
+    checked = command("data", "check", store, "--json")
+    assert checked.code == 1
+    assert [finding["sample"] for finding in json.loads(checked.out)][0] == "000003"
 
 
 def test_a_kill_and_the_same_command_again(tmp_path: Path) -> None:
@@ -62,14 +63,14 @@ def test_a_kill_and_the_same_command_again(tmp_path: Path) -> None:
     assert slipstream("check", killed).returncode == 0
 
 
-def test_shards_make_the_same_store(tmp_path: Path) -> None:
+def test_shards_make_the_same_store(command: Command, tmp_path: Path) -> None:
     options = ("--samples", 5, "--points", 20)
     whole, sharded = tmp_path / "whole", tmp_path / "sharded"
-    assert slipstream("make", "poisson", *options, "--out", whole).returncode == 0
+    assert command("data", "make", "poisson", *options, "--out", whole).code == 0
     for shard in ("1/2", "0/2"):
-        done = slipstream("make", "poisson", *options, "--out", sharded, "--shard", shard)
-        assert done.returncode == 0 and "merge when all 2 shards are done" in done.stdout
-    assert slipstream("merge", sharded).returncode == 0
+        done = command("data", "make", "poisson", *options, "--out", sharded, "--shard", shard)
+        assert done.code == 0 and "merge when all 2 shards are done" in done.out
+    assert command("data", "merge", sharded).code == 0
     assert contents(sharded) == contents(whole)
 
 
@@ -85,20 +86,24 @@ def test_shards_make_the_same_store(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_sentence(
-    arguments: tuple[str, ...], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command,
+    arguments: tuple[str, ...],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = slipstream(*arguments)
-    assert done.returncode == 2 and sentence in done.stderr, done.stderr
-    assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
+    done = command("data", *arguments)
+    assert done.code == 2 and sentence in done.err, done.err
+    assert "Traceback" not in done.err and not list(tmp_path.iterdir())
 
 
-def test_a_store_of_another_problem_is_left_alone(tmp_path: Path) -> None:
+def test_a_store_of_another_problem_is_left_alone(command: Command, tmp_path: Path) -> None:
     store = tmp_path / "s"
     assert (
-        slipstream("make", "poisson", "--samples", 3, "--points", 9, "--out", store).returncode == 0
+        command("data", "make", "poisson", "--samples", 3, "--points", 9, "--out", store).code == 0
     )
     before = contents(store)
-    done = slipstream("make", "poisson", "--samples", 3, "--points", 8, "--out", store)
-    assert done.returncode == 2 and "options must be what" in done.stderr
+    done = command("data", "make", "poisson", "--samples", 3, "--points", 8, "--out", store)
+    assert done.code == 2 and "options must be what" in done.err
     assert contents(store) == before and open_store(store).rows("000000") == 9

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +14,9 @@ from slipstream.evaluation import locality
 from slipstream.evaluation.vtk_export import point_arrays
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.prediction_file import read_prediction
-from tests.conftest import Said
+from tests.conftest import Command
 from tests.evaluation.made_runs import make_run
 from tests.evaluation.made_study import trained_study
-
-Command = Callable[..., Said]
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Command
 from tests.reports.conftest import made_study, study  # noqa: F401
-from tests.test_evaluate_commands import Command
 
 
 def test_a_page_tables_and_figures(study: Path, tmp_path: Path, command: Command) -> None:  # noqa: F811

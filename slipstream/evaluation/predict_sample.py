@@ -7,6 +7,8 @@ training, and together they are all of its points, each predicted once.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -76,7 +78,8 @@ def _prediction(
     parts = {part: rows[:, schema.columns(part)] for part in ("coords", "features", "targets")}
     groups = variables(schema)
     sums = error_sums(values[None], parts["targets"][None], groups)
-    errors = Errors.of(sums, groups, [sample]).samples[sample]
+    found = Errors.of(sums, groups, [sample]).samples[sample]
+    errors = [e if e is not None and math.isfinite(e) else None for e in found]
     return Prediction(
         experiment=config.experiment,
         variant=config.model.variant,

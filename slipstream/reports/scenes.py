@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -105,8 +106,12 @@ def _scene_field(field: Field, predictions: Mapping[str, Prediction]) -> SceneFi
         truth=_length(truth),
         predictions={variant: _length(value) for variant, value in values.items()},
         errors={v: np.linalg.norm(value - truth, axis=1) for v, value in values.items()},
-        relative={v: found.errors[field.name] or 0.0 for v, found in predictions.items()},
+        relative={v: _known(found.errors[field.name]) for v, found in predictions.items()},
     )
+
+
+def _known(error: float | None) -> float:
+    return math.nan if error is None else error
 
 
 def _length(values: Array) -> Array:

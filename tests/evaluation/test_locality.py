@@ -13,6 +13,7 @@ from slipstream.evaluation import locality as here
 from slipstream.evaluation.locality import inclination_errors, locality, poisson_limit
 from slipstream.physics.bodies import FAMILIES
 from slipstream.physics.poisson import Charges
+from slipstream.physics.taylor_green import TaylorGreen
 
 
 def test_weighted_median() -> None:
@@ -72,6 +73,7 @@ def test_only_where_the_physics_tells(made_study: Path, tmp_path: Path) -> None:
     assert found is not None and found.kind == "limit" and set(found.errors) == {
         "potential", "field",
     }  # fmt: skip
-    source = builtin_source("taylor-green", samples=2, points=64)
+    config = TaylorGreen(grid=8, stored=4, states=2, modes=2)
+    source = builtin_source("taylor-green", samples=2, points=64, config=config)
     ingest(source, tmp_path / "tg")
     assert locality(open_store(tmp_path / "tg")) is None

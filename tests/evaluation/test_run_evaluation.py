@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from slipstream.evaluation.predict_sample import predict_sample
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs, open_data_of
 from slipstream.evaluation.slices import probing
 from slipstream.evaluation.summary import summarise
+from slipstream.reports.scenes import make_scene
 from slipstream.runs.evaluation_file import evaluations_file, prediction_file, read_evaluations
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.model_file import load_model
@@ -119,6 +121,21 @@ def test_a_model_that_trained_on_is_measured_again(run: RunFolder) -> None:
     evaluate_runs([run], CPU)
     rows = read_evaluations(run)
     assert len(rows) == 2 and rows[0]["numbers"] != rows[1]["numbers"]
+
+
+def test_a_model_that_broke_down_is_told_and_not_hidden(run: RunFolder) -> None:
+    edit_file(run.model_file, lambda _, tensors: tensors["head.bias"].fill_(float("nan")))
+    with pytest.raises(ValueError, match="must have finite errors on some sample, got none"):
+        evaluate_runs([run], CPU)
+    trained = load_model(run.path)
+    assert trained.config.data.store is not None
+    sample = open_store(trained.config.data.store).ids("test")[0]
+    (row,) = evaluate_runs([run], Wanted(device="cpu", pictures=(sample,)))
+    assert {number["mean"] for number in row["numbers"]} == {None}
+    assert set(row["samples"].values()) == {None} and summarise([row]) == []
+    found = read_prediction(prediction_file(run, sample))
+    assert set(found.errors.values()) == {None} and found.values.isnan().all()
+    assert math.isnan(make_scene({"baseline": found}).fields[0].relative["baseline"])
 
 
 def test_data_that_moved_or_are_others(study: Path, run: RunFolder) -> None:

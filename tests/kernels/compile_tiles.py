@@ -1,18 +1,24 @@
 """Compiles every tile of a table for its GPUs without one; prints each one's resources as JSON.
 
-Run as a process of its own, without Triton's interpreter:
+What a tile needs follows from the sources of its kernel, the tile and Triton's version alone, so
+`compiled_tiles.json` remembers it by a hash of all that: only what changed is compiled again, and
+of each table one tile that is known, to see that the memory is true. Run as a process of its own,
+without Triton's interpreter:
 
     python -m tests.kernels.compile_tiles TABLE [KERNEL ...]
+    python -m tests.kernels.compile_tiles --remember       # after a change: write the file again
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +27,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
 
+from slipstream.core.files import json_text
 from slipstream.kernels import blocked_backward, blocked_forward, single_tile
 from slipstream.kernels.plan import ALLOWED, PRODUCTS, Precision
 from slipstream.kernels.tiles import TABLES, Tile, pick_tile
@@ -42,6 +49,7 @@ ACTIVATIONS = {
     "query", "values", "rows", "out", "output_gradient", "query_gradient", "rows_gradient",
 }  # fmt: skip
 COUNTS = {"points", "heads", "parts", "slots"}
+MEMORY = Path(__file__).with_name("compiled_tiles.json")
 
 
 def problems(table: str) -> Iterator[tuple[Tile, str, int, int]]:
@@ -52,9 +60,33 @@ def problems(table: str) -> Iterator[tuple[Tile, str, int, int]]:
             yield tile, precision, slices, tile.width
 
 
-def compile_tile(
+@dataclass(frozen=True)
+class Job:
+    """One kernel to be compiled for one tile."""
+
+    source: Any
+    options: dict[str, int]
+    architecture: int
+
+    @property
+    def fingerprint(self) -> str:
+        source = self.source
+        parts = (
+            source.fn.cache_key, source.signature, source.constants, source.attrs, self.options,
+            self.architecture,
+        )  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+
+    def compile(self) -> dict[str, int]:
+        target = GPUTarget("cuda", self.architecture, 32)
+        return resources(
+            triton.compile(self.source, target=target, options=self.options), self.architecture
+        )
+
+
+def job_of(
     tile: Tile, precision: str, slices: int, width: int, flags: dict[str, Any], architecture: int
-) -> Any:
+) -> Job:
     family, name = tile.kernel.replace("pair_", "").split("/")
     function = next(getattr(m, name) for m in MODULES[family] if hasattr(m, name))
     logits, values = PRODUCTS[Precision(precision)]
@@ -79,8 +111,7 @@ def compile_tile(
         if not is_count:
             attributes[(index,)] = [["tt.divisibility", 16]]
     source = ASTSource(function, signature, constexprs, attributes)
-    options = {"num_warps": tile.warps, "num_stages": tile.stages}
-    return triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
+    return Job(source, {"num_warps": tile.warps, "num_stages": tile.stages}, architecture)
 
 
 def resources(compiled: Any, architecture: int) -> dict[str, int]:
@@ -100,7 +131,8 @@ def resources(compiled: Any, architecture: int) -> dict[str, int]:
     }
 
 
-def main(table: str, *kernels: str) -> None:
+def jobs(table: str, *kernels: str) -> Iterator[tuple[dict[str, Any], Job]]:
+    """What is to be compiled, with a description of each."""
     architecture = TABLES[table].architecture
     for tile, precision, slices, width in problems(table):
         if kernels and tile.kernel not in kernels:
@@ -108,11 +140,35 @@ def main(table: str, *kernels: str) -> None:
         flags_of = FLAGS.get(tile.kernel, [{}])
         # A table that nobody has measured is compiled for one of them alone.
         for flags in flags_of if architecture == 90 else flags_of[:1]:
-            compiled = compile_tile(tile, precision, slices, width, flags, architecture)
-            found = resources(compiled, architecture)
             row = {"kernel": tile.kernel, "precision": precision, "slices": slices, "width": width}
-            print(json.dumps({**row, **flags, "allowed_spills": tile.spills, **found}), flush=True)
+            row |= {**flags, "allowed_spills": tile.spills}
+            yield row, job_of(tile, precision, slices, width, flags, architecture)
+
+
+def main(table: str, *kernels: str) -> None:
+    known = remembered_tiles()
+    trusted = False
+    for row, job in jobs(table, *kernels):
+        remembered = known.get(job.fingerprint)
+        found = remembered if remembered and trusted else job.compile()
+        if remembered and not trusted:
+            assert found == remembered, f"{MEMORY.name} says {remembered} of {row}, got {found}"
+            trusted = True
+        print(json.dumps({**row, **found, "compiled": found is not remembered}), flush=True)
+
+
+def remembered_tiles() -> dict[str, dict[str, int]]:
+    """Nothing where another Triton compiled them."""
+    found = json.loads(MEMORY.read_text())
+    return found["tiles"] if found["triton"] == triton.__version__ else {}
+
+
+def remember() -> None:
+    """Compile all, and write what was found."""
+    found = {job.fingerprint: job.compile() for table in TABLES for _, job in jobs(table)}
+    content = {"triton": triton.__version__, "tiles": dict(sorted(found.items()))}
+    MEMORY.write_text(json_text(content, spread=("tiles",)))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    remember() if sys.argv[1:] == ["--remember"] else main(*sys.argv[1:])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import triton
 
 from slipstream.kernels.plan import ALLOWED, Precision, Problem, make_plan
 from slipstream.kernels.tiles import LEAST_SHARED_MEMORY, TABLES, pick_tile, table_for
@@ -24,6 +25,7 @@ KERNELS = {
         "pair_backward_slots",
     ),
 }
+MEMORY = Path(__file__).with_name("compiled_tiles.json")
 EVERY_KERNEL = [f"{family}/{name}" for family, names in KERNELS.items() for name in names]
 
 
@@ -74,6 +76,11 @@ def test_every_tile_compiles(table: str, part: int) -> None:
     for row in rows:
         assert row["shared"] <= TABLES[table].shared_memory, row
         assert row["spills"] <= row["allowed_spills"], row
+    if triton.__version__ == json.loads(MEMORY.read_text())["triton"]:
+        again = sum(row["compiled"] for row in rows)
+        assert again == 1, (
+            f"{again} tiles changed: python -m tests.kernels.compile_tiles --remember"
+        )
 
 
 def test_the_table_is_chosen_by_shared_memory() -> None:
