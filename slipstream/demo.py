@@ -21,7 +21,6 @@ from slipstream.evaluation.summary import Summary, summarise
 from slipstream.experiments import SMALL, potential_flow_surface
 from slipstream.models.variants import BASELINE
 from slipstream.reports.content import Report
-from slipstream.reports.write import write_report
 from slipstream.runs.config import BuiltinData, ModelConfig, OptimConfig, RunConfig
 from slipstream.training.study import Cell, Ending, Means, make_cells, prepare_study, run_study
 
@@ -97,6 +96,8 @@ def run_demo(
     certificate = certify(study)
     write_certificate(certificate, study)
     say("Report")
+    from slipstream.reports.write import write_report  # matplotlib: a second for no other command
+
     title = "Does a Transolver need a Transformer? Potential flow past smooth bodies"
     report = write_report([study], out, title=title)
     return Outcome(endings, tuple(summarise(rows)), certificate, report)

@@ -15,7 +15,7 @@ from rich.console import Console
 from slipstream.core.runtime import pick_device
 from slipstream.demo import Outcome, demo_config, run_demo
 from slipstream.evaluate_commands import errors_table
-from slipstream.reports.write import PAGE
+from slipstream.reports.content import PAGE
 from slipstream.study_commands import exit_unless_finished, study_bar
 
 

@@ -46,9 +46,9 @@ class ErrorSums:
         ratio = self.difference / torch.where(defined, self.reference, 1)
         ratio = torch.where(defined, ratio, 0)
         if self.order == 2:
-            # The root's slope is infinite at 0: a perfect sample must give 0 there, not NaN.
-            positive = ratio > 0
-            ratio = torch.where(positive, torch.where(positive, ratio, 1).sqrt(), 0)
+            # The root's slope is infinite at 0: a perfect sample must have a slope of 0, not NaN.
+            some = ratio != 0  # NaN stays NaN
+            ratio = torch.where(some, torch.where(some, ratio, 1).sqrt(), 0)
         return ratio, defined
 
 

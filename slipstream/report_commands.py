@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from slipstream.reports.write import PAGE, write_report
+from slipstream.reports.content import PAGE
 
 
 def report(
@@ -30,6 +30,8 @@ def report(
 
     Example: slipstream report studies/poisson --out report
     """
+    from slipstream.reports.write import write_report  # matplotlib: a second for no other command
+
     told = write_report(paths, out, bench=bench or (), title=title)
     if as_json:
         files = sorted(str(file) for file in out.rglob("*") if file.is_file())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -20,8 +21,10 @@ def pair(samples: int = 3, points: int = 6) -> tuple[torch.Tensor, torch.Tensor]
     return prediction, target
 
 
-def errors_of(prediction: torch.Tensor, target: torch.Tensor, names: str = "ab") -> Errors:
-    return Errors.of(error_sums(prediction, target, GROUPS), GROUPS, list(names))
+def errors_of(
+    prediction: torch.Tensor, target: torch.Tensor, names: str = "ab", order: Any = 1
+) -> Errors:
+    return Errors.of(error_sums(prediction, target, GROUPS, order=order), GROUPS, list(names))
 
 
 def by_hand(
@@ -139,15 +142,16 @@ def test_low_precision_is_summed_in_fp32() -> None:
     assert error.item() == 1 and error.dtype == torch.float32
 
 
+@pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("where", ["prediction", "target"])
 @pytest.mark.parametrize("bad", [NAN, float("inf")])
-def test_nan_and_infinity_are_named(where: str, bad: float) -> None:
+def test_nan_and_infinity_are_named(where: str, bad: float, order: Any) -> None:
     arguments = dict(zip(("prediction", "target"), pair(), strict=True))
     arguments[where][1, 2, 0] = bad
     message = f"{where} must be finite, got 1 NaN or infinite of 54 values"
     with pytest.raises(ValueError, match=message):
-        relative_error(**arguments, groups=GROUPS)
-    assert not math.isfinite(errors_of(**arguments, names="abc").mean())
+        relative_error(**arguments, groups=GROUPS, order=order)
+    assert not math.isfinite(errors_of(**arguments, names="abc", order=order).mean())
 
 
 def test_a_nan_prediction_is_a_nan_loss_for_the_training_loop() -> None:

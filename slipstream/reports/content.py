@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
+PAGE = "report.html"
+"""The file of a report to begin with."""
 
 
 @dataclass(frozen=True)

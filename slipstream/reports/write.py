@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from slipstream.reports.conclusion import conclude_all
-from slipstream.reports.content import Report
+from slipstream.reports.content import PAGE, Report
 from slipstream.reports.gather import gather
 from slipstream.reports.page import write_page
 from slipstream.reports.settings import main_groups
 from slipstream.reports.story import tables_of, tell
 from slipstream.reports.system_tables import read_bench
 from slipstream.reports.tables import write_tables
-
-PAGE = "report.html"
 
 
 def write_report(
