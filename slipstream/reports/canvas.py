@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,11 +133,13 @@ def section_canvas(
     axis: str | None = None,
     position: float | None = None,
     body: Array | None = None,
+    wall_distance: Array | None = None,
 ) -> Canvas:
     """A plane through a volume: points near it, by their own spacing, are interpolated to it.
 
     By default it goes through the middle of the axis of smallest extent. Where some points lie
-    very far out, the picture shows the 99 % in the middle.
+    very far out, the picture shows the 99 % in the middle. The body is known by points of its
+    surface, or by how far from it each point is.
     """
     points = np.asarray(coords, np.float64)
     if axis is None:
@@ -160,6 +163,8 @@ def section_canvas(
     grey = None
     if body is not None:
         grey = _inside(placed(np.asarray(body, np.float64)), shape, raster.covered)
+    elif wall_distance is not None:
+        grey = _solid(placed(points), scale * np.asarray(wall_distance, np.float64), shape)
     extent = (corner[0], corner[0] + size[0], corner[1], corner[1] + size[1])
     labels = (with_unit(AXES[plane[0]], unit), with_unit(AXES[plane[1]], unit))
     shown = with_unit(f"{axis} = {position:.3g}", "") + (f" {unit}" if unit != "1" else "")
@@ -205,19 +210,51 @@ def _inside(body: Floats, shape: tuple[int, int], fluid: Mask) -> Mask:
         return wall
     outside = np.zeros(shape, bool)
     outside[[0, -1]], outside[:, [0, -1]] = True, True
-    outside &= fluid & ~wall
+    outside = _flooded(outside & fluid & ~wall, wall)
+    for _ in range(round(float(np.median(_reach(body[found.shown], shape))))):
+        outside[1:-1, 1:-1] |= (
+            outside[:-2, 1:-1] | outside[2:, 1:-1] | outside[1:-1, :-2] | outside[1:-1, 2:]
+        )
+    return ~outside
+
+
+def _solid(positions: Floats, distances: Floats, shape: tuple[int, int]) -> Mask:
+    """What no point is nearer to than to the wall: round each point there is fluid up to the wall.
+
+    Where that leaves something open towards the border, points are missing and not fluid.
+    """
+    squared = distances**2 - positions[:, 2] ** 2
+    cut = np.flatnonzero((squared > 0) & (distances > 0))
+    fluid = np.zeros(shape, bool)
+    for k in cut[np.argsort(-squared[cut])]:
+        _fill_disc(fluid, positions[k, 0], positions[k, 1], math.sqrt(squared[k]))
+    solid = ~fluid
+    border = np.zeros(shape, bool)
+    border[[0, -1]], border[:, [0, -1]] = True, True
+    return solid & ~_flooded(border & solid, fluid)
+
+
+def _fill_disc(mask: Mask, x: float, y: float, radius: float) -> None:
+    """Pixels whose centres lie within a circle."""
+    rows, columns = mask.shape
+    top, bottom = max(0, math.floor(y - radius)), min(rows, math.ceil(y + radius))
+    left, right = max(0, math.floor(x - radius)), min(columns, math.ceil(x + radius))
+    if top >= bottom or left >= right or mask[top:bottom, left:right].all():
+        return
+    up = np.arange(top, bottom)[:, None] + 0.5 - y
+    along = np.arange(left, right)[None] + 0.5 - x
+    mask[top:bottom, left:right] |= up**2 + along**2 <= radius**2
+
+
+def _flooded(outside: Mask, wall: Mask) -> Mask:
+    """All that is reached from `outside` without crossing a wall."""
     while True:
         before = int(outside.sum())
         for axis in (0, 1):
             for flip in (1, -1):
                 outside = _flow(outside, wall, axis, flip)
         if int(outside.sum()) == before:
-            break
-    for _ in range(round(float(np.median(_reach(body[found.shown], shape))))):
-        outside[1:-1, 1:-1] |= (
-            outside[:-2, 1:-1] | outside[2:, 1:-1] | outside[1:-1, :-2] | outside[1:-1, 2:]
-        )
-    return ~outside
+            return outside
 
 
 def _flow(outside: Mask, wall: Mask, axis: int, flip: int) -> Mask:

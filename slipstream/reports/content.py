@@ -82,6 +82,7 @@ class Scene:
     fields: tuple[SceneField, ...]
     normals: Array | None = None  # N 3
     triangles: NDArray[np.int32] | None = None  # T 3, of a surface that is a mesh
+    wall_distance: Array | None = None  # N, of a volume round a body: how far that is
 
     @property
     def variants(self) -> tuple[str, ...]:

@@ -58,7 +58,14 @@ def field_figure(
     if scene.kind == "surface":
         canvas = surface_canvas(scene.coords, scene.normals, scene.triangles)
     else:
-        canvas = section_canvas(scene.coords, scene.unit, axis=axis, position=position, body=body)
+        canvas = section_canvas(
+            scene.coords,
+            scene.unit,
+            axis=axis,
+            position=position,
+            body=body,
+            wall_distance=scene.wall_distance,
+        )
     with style.house():
         return _blocks(scene, shown, tuple(variants), canvas)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.files import read_json
+from slipstream.evaluation.certificate import listed
 from slipstream.evaluation.compare import Curve, read_curve
 from slipstream.models.variants import VARIANTS, Size
 from slipstream.runs.config import RunConfig
@@ -82,20 +83,22 @@ def gather(paths: Sequence[Path]) -> Gathered:
         if not path.is_dir():
             raise ValueError(f"{path} must be the folder of a run or a study, got no such folder")
         checks = _read_checks(path, problems)
+        own = []
         for folder in find_runs(path):
             key = str(folder.path.relative_to(path))
             try:
-                runs.append(_read_run(folder, checks.get(key, ())))
+                own.append(_read_run(folder, checks.get(key, ())))
             except (ValueError, OSError) as error:
                 problems.append(f"left out, as it cannot be read: {error}")
-        problems += _missing_cells(path)
+        problems += [*_missing_cells(path), *_unfinished(own, path)]
+        runs += own
     if not runs:
         named = ", ".join(map(str, paths))
         why = f": {problems[0]}" if problems else ""
         raise ValueError(f"{named} must have runs that can be read, got none{why}")
     order = {name: place for place, name in enumerate(VARIANTS)}
     runs.sort(key=lambda run: (order[run.variant], run.config.seed))
-    return Gathered(tuple(runs), tuple(problems + list(_unfinished(runs))))
+    return Gathered(tuple(runs), tuple(problems))
 
 
 def _read_run(folder: RunFolder, checks: tuple[Mapping[str, Any], ...]) -> RunData:
@@ -143,12 +146,13 @@ def _missing_cells(study: Path) -> Iterator[str]:
             yield f"{cell.name} is missing: no run at {study / cell.path}"
 
 
-def _unfinished(runs: Sequence[RunData]) -> Iterator[str]:
+def _unfinished(runs: Sequence[RunData], path: Path) -> Iterator[str]:
     for run in runs:
         if not run.finished:
             yield f"{run.name} is {run.status}{_last_words(run)}"
-        elif run.evaluation is None:
-            yield f"{run.name} was not evaluated (slipstream evaluate {run.folder.path})"
+    unknown = [run.name for run in runs if run.finished and run.evaluation is None]
+    if unknown:
+        yield f"not evaluated: {listed(unknown)} (slipstream evaluate {path})"
 
 
 def _last_words(run: RunData) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from slipstream.evaluation.slices import LayerSlices, mean_over_heads
@@ -22,6 +23,9 @@ from slipstream.reports.settings import Group, main_groups, sweep
 from slipstream.reports.study_tables import GRID
 from slipstream.reports.style import save, svg_text
 from slipstream.reports.system_tables import system_points
+
+_NEAR_WALL = 0.05
+"""Share of the points that are taken for those at the wall."""
 
 
 class Gallery:
@@ -137,7 +141,8 @@ def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
     found = []
     for scene in scenes:
         for field in scene.fields:
-            drawn = field_figure(scene, field.name, scene.variants)
+            axis, position = _section(scene)
+            drawn = field_figure(scene, field.name, scene.variants, axis=axis, position=position)
             name = f"field-{scene.experiment}-{field.name.strip('|')}"
             caption = (
                 f"{scene.name}: truth and predictions on one colour scale, absolute errors below on"
@@ -146,6 +151,17 @@ def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
             title = f"{scene.experiment}: {field.name}"
             found.append(gallery.picture(name, title, caption, drawn))
     return found
+
+
+def _section(scene: Scene) -> tuple[str | None, float | None]:
+    """Along the stream, as aerodynamic data have it in x and z, where most of the body is."""
+    if scene.wall_distance is None:
+        return None, None
+    across = scene.coords[:, 1]
+    near = across[scene.wall_distance <= np.quantile(scene.wall_distance, _NEAR_WALL)]
+    counts, edges = np.histogram(near, bins=20)
+    most = int(counts.argmax())
+    return "y", float(edges[most : most + 2].mean())
 
 
 def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:

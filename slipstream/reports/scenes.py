@@ -19,6 +19,8 @@ MOST_POINTS = 40_000
 """Of a scene: the page holds them all."""
 NORMAL = "normal"
 """The feature by which a sample is known to be a surface."""
+DISTANCES = ("signed_distance", "distance")
+"""Features that say how far the body is, in a volume."""
 SLICE_PAIRS = 3
 
 
@@ -70,6 +72,7 @@ def make_scene(predictions: Mapping[str, Prediction]) -> Scene:
         unit=unit,
         fields=fields,
         normals=normals,
+        wall_distance=_wall_distance(first),
     )
 
 
@@ -86,12 +89,21 @@ def _plain(tensor: Tensor) -> Array:
 
 
 def _normals(prediction: Prediction) -> Array | None:
+    return _feature(prediction, (NORMAL,), components=3)
+
+
+def _wall_distance(prediction: Prediction) -> Array | None:
+    found = _feature(prediction, DISTANCES, components=1)
+    return None if found is None else found[:, 0]
+
+
+def _feature(prediction: Prediction, names: Sequence[str], components: int) -> Array | None:
     schema = prediction.schema
-    if not any(f.name == NORMAL and f.components == 3 for f in schema.features):
-        return None
-    columns = schema.columns(NORMAL)
-    first = schema.columns("features").start
-    return _plain(prediction.features[:, columns.start - first : columns.stop - first])
+    for field in schema.features:
+        if field.name in names and field.components == components:
+            columns, first = schema.columns(field.name), schema.columns("features").start
+            return _plain(prediction.features[:, columns.start - first : columns.stop - first])
+    return None
 
 
 def _scene_field(field: Field, predictions: Mapping[str, Prediction]) -> SceneField:

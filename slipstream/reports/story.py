@@ -14,6 +14,7 @@ from slipstream.reports.gather import Gathered, RunData
 from slipstream.reports.insight_tables import insight_tables
 from slipstream.reports.pictures import Gallery
 from slipstream.reports.scenes import read_scenes
+from slipstream.reports.settings import main_groups
 from slipstream.reports.study_tables import study_tables
 from slipstream.reports.system_tables import system_tables
 
@@ -40,14 +41,15 @@ def tell(
     """The report of a study; figures are also written into `folder`, as SVG and PNG."""
     runs, problems = gathered.runs, list(gathered.problems)
     gallery = Gallery(folder)
-    scenes = read_scenes(runs, problems)
+    compared = [run for group in main_groups(runs) for run in group.runs]
+    scenes = read_scenes(compared, problems)
     made = [*study_tables(runs), *insight_tables(runs), *system_tables(bench)]
     tables = {table.name: table for table in made}
     drawn = {
         "Errors": pictures.error_pictures(runs, gallery),
         "Each variable": [],
         "Fields": pictures.field_pictures(scenes, gallery),
-        "Slices": pictures.slice_pictures(runs, gallery),
+        "Slices": pictures.slice_pictures(compared, gallery),
         "Controls": pictures.control_pictures(runs, gallery),
         "Theory": pictures.locality_pictures(runs, gallery),
         "Speed and memory": pictures.system_pictures(bench, gallery),

@@ -270,6 +270,22 @@ def test_the_body_is_grey_and_what_surrounds_it_is_not() -> None:
         assert away.grey is not None and not away.grey.any(), "the plane misses it"
 
 
+def test_the_body_is_also_known_by_the_distance_of_the_points() -> None:
+    """A cylinder along y: no point is in it, and each says how far it is."""
+    points = cube()
+    distance = np.hypot(points[:, 0] - 2, points[:, 2] - 1) - 0.6
+    points, distance = points[distance > 0], distance[distance > 0].astype(np.float32)
+    canvas = section_canvas(points, "m", axis="y", wall_distance=distance)
+    rows, columns = canvas.raster.shape
+    assert canvas.grey is not None
+    assert canvas.grey[rows // 2, columns // 2] and not canvas.grey[rows // 2, columns // 8]
+    area = np.pi * 0.6**2 / 8 * rows * columns
+    assert canvas.grey.sum() == pytest.approx(area, rel=0.15)
+    assert canvas.grey.sum() >= 0.98 * area, "what is grey is at least the body"
+    few = section_canvas(points[:40], "m", axis="y", wall_distance=distance[:40] * 0.1)
+    assert few.grey is not None and not few.grey[[0, -1]].any() and not few.grey[:, [0, -1]].any()
+
+
 def test_the_scale_is_of_what_the_section_shows() -> None:
     made = scene(cube(), "volume", {"baseline": 1.0})
     across_x, across_z = (

@@ -46,7 +46,7 @@ def test_what_is_missing_is_said(study: Path) -> None:
     assert len(problems) == 4
     assert f"{study} was not audited (slipstream audit {study})" in said
     assert "poisson mlp-only seed 0 is missing: no run at" in said
-    assert "poisson no-token-attention seed 0 was not evaluated (slipstream evaluate" in said
+    assert f"not evaluated: poisson no-token-attention seed 0 (slipstream evaluate {study})" in said
     assert "poisson baseline seed 1 is not finished, step 12 of 12 validated" in said
 
 

@@ -56,6 +56,19 @@ def test_a_volume_in_a_plane() -> None:
     assert scene.coords.shape == (30, 3) and not scene.coords[:, 2].any()
 
 
+def test_a_volume_knows_how_far_its_body_is() -> None:
+    volume = Schema(
+        (Field("position", "m", components=3),),
+        (Field("freestream", "m/s", components=3), Field("signed_distance", "m")),
+        (Field("p"),),
+    )
+    made = prediction("baseline", schema=volume)
+    scene = make_scene({"baseline": made})
+    assert scene.kind == "volume" and scene.wall_distance is not None
+    np.testing.assert_array_equal(scene.wall_distance, made.features[:, 3])
+    assert make_scene({"baseline": prediction("baseline")}).wall_distance is None
+
+
 def test_large_samples_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenes, "MOST_POINTS", 12)
     scene = make_scene({"baseline": prediction("baseline")})
