@@ -26,6 +26,7 @@ def test_a_page_tables_and_figures(study: Path, tmp_path: Path, command: Command
     assert {"main.md", "main.tex", "ratio.md", "variables-l1.md", "noise.md"} <= names
     drawn = {file.name for file in (out / "figures").iterdir()}
     assert {"ratios.svg", "ratios.png", "curves.svg", "field-poisson-potential.png"} <= drawn
+    assert "slices-poisson.svg" not in drawn, "there is no body to draw them on"
     assert "±" in (out / "tables/main.md").read_text()
 
 
@@ -46,6 +47,8 @@ def test_a_study_that_was_only_trained(study: Path, tmp_path: Path, command: Com
     said = json.loads(command("report", study, "--out", tmp_path / "out", "--json").out)
     assert len(said["problems"]) == 2 and str(tmp_path / "out/report.html") in said["files"]
     assert not any("variables" in file or "field-" in file for file in said["files"])
+    page = (tmp_path / "out/report.html").read_text()
+    assert "<h2>Errors</h2>" in page and "<h2>Fields</h2>" not in page
 
 
 @pytest.mark.parametrize(

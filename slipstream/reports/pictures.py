@@ -61,7 +61,7 @@ def error_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
 
 def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
     groups = main_groups(runs)
-    fields = _field_ratios(runs)
+    fields = field_ratios(runs)
     grid = _first(groups, {name for line in GRID for name in line})
     capacity = _first(groups, {BASELINE, POINTWISE, "mlp-only-wide"})
     counts = _sweep_points(runs, "slices", (BASELINE, "no-token-attention"))
@@ -105,7 +105,7 @@ def _sweep_points(runs: Sequence[RunData], field: str, variants: Sequence[str]) 
     ]
 
 
-def _field_ratios(runs: Sequence[RunData]) -> list[FieldRatio]:
+def field_ratios(runs: Sequence[RunData]) -> list[FieldRatio]:
     """Test error of the pointwise model over the baseline's, and what the physics predicts."""
     found = []
     for group in main_groups(runs):
@@ -124,7 +124,7 @@ def _field_ratios(runs: Sequence[RunData]) -> list[FieldRatio]:
 
 
 def locality_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
-    rows = [row for row in _field_ratios(runs) if row.predicted is not None]
+    rows = [row for row in field_ratios(runs) if row.predicted is not None]
     if not rows:
         return []
     caption = (

@@ -87,7 +87,7 @@ def test_the_median_sample() -> None:
     assert errors_of(a=3.0, b=1.0, c=2.0).median_sample() == "c"
     assert errors_of(a=3.0, b=1.0, c=2.0, d=4.0).median_sample() == "c", "of two, the lower"
     assert errors_of(a=3.0, b=1.0, c=float("nan")).median_sample() == "b"
-    assert errors_of(a=3.0, b=1.0, c=0.0).median_sample(among=2) == "b"
+    assert errors_of(a=3.0, b=1.0, c=0.0).median_sample(among=1) == "a"
     with pytest.raises(ValueError, match="finite errors on some sample, got none"):
         errors_of(a=float("nan")).median_sample()
 

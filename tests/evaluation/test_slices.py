@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,10 @@ def test_uniform_and_dead_slices() -> None:
     made = membership(bias=torch.tensor([0.0, 0, 0, 0, 0, -1e4]))
     flat = Membership(0 * made.query, made.slot_weight, made.slot_bias, made.temperature)
     found = describe("here", flat)
+    little = 0.5 * math.log(0.05)  # a hundredth of all weight: rare, but not dead
+    biases = torch.tensor([0, 0, 0, 0, 0, little])
+    rare = replace(flat, slot_bias=biases, temperature=torch.tensor([0.5, 0.5]))
+    assert describe("here", rare).dead == (0, 0)
     assert found.entropy == pytest.approx([math.log(5)] * 2)
     assert found.effective == pytest.approx([5.0, 5.0]) and found.dead == (1, 1)
     assert found.largest_entropy == math.log(6)

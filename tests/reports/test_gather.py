@@ -31,6 +31,15 @@ def test_a_whole_study(study: Path) -> None:
     assert len(first.predictions()) == 1 and first.curve.reached == 12
 
 
+def test_of_several_evaluations_the_newest_counts(study: Path) -> None:
+    file = cell(study, "baseline") / "evaluations.jsonl"
+    row = json.loads(file.read_text())
+    with file.open("a") as lines:
+        lines.write(json.dumps({**row, "device": "another"}) + "\n")
+    newest = gather([study]).runs[0].evaluation
+    assert newest is not None and newest["device"] == "another"
+
+
 def test_one_run_alone(study: Path) -> None:
     found = gather([cell(study, "baseline")])
     assert len(found.runs) == 1 and "was not audited" in found.problems[0]

@@ -85,6 +85,9 @@ def test_a_study_is_pictured_on_one_sample(runs: tuple[RunData, ...]) -> None:
     (scene,) = read_scenes(runs, problems)
     assert problems == [] and scene.variants == ("baseline", "no-token-attention", "mlp-only")
     assert [field.name for field in scene.fields] == ["potential", "|field|"]
+    (file,) = runs[0].predictions().values()
+    first = read_prediction(file).values[:, 0]
+    np.testing.assert_array_equal(scene.fields[0].predictions["baseline"], first)
 
 
 def test_files_that_do_not_fit_are_told_and_left_out(runs: tuple[RunData, ...]) -> None:
