@@ -93,10 +93,7 @@ class RunAudit:
 
     @property
     def name(self) -> str:
-        if self.config is None:
-            return self.path
-        config = self.config
-        return f"{config.experiment} {config.model.variant} seed {config.seed}"
+        return self.path if self.config is None else self.config.name
 
     @property
     def kernels(self) -> list[str]:

@@ -43,7 +43,7 @@ class Protocol:
     def on(self, points: int | float | None) -> Protocol:
         """As it comes out for a model trained on so many points of a sample: where a sample is
         taken whole, nothing is drawn, and a repeat would only say so."""
-        whole = self.full or points is None
+        whole = self.full or points is None or (isinstance(points, float) and points == 1)
         return replace(self, full=whole, repeats=1) if whole else self
 
 

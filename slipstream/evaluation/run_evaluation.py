@@ -106,8 +106,7 @@ def _evaluate(
             raise ValueError(
                 f"samples must be of the split {protocol.split!r} of {store.path}, got {sample!r}"
             )
-    config = trained.config
-    name = f"{config.experiment} {config.model.variant} seed {config.seed}"
+    name = trained.config.name
     measured = measure(trained, dataset, protocol, lambda done, all: watch(name, done, all))
     pictures = tuple(pictures) or (measured.median_sample(),)
     slices: list[LayerSlices] = []

@@ -38,8 +38,7 @@ class RunData:
 
     @property
     def name(self) -> str:
-        config = self.config
-        return f"{config.experiment} {config.model.variant} seed {config.seed}"
+        return self.config.name
 
     @property
     def variant(self) -> str:

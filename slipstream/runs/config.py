@@ -127,6 +127,11 @@ class RunConfig:
     seed: int = 0
     """Of initial values, order of samples and points drawn."""
 
+    @property
+    def name(self) -> str:
+        """Of the run, among others of its study."""
+        return f"{self.experiment} {self.model.variant} seed {self.seed}"
+
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "evaluate_every", "keep", "log_every"):
             check_whole(name, getattr(self, name), 1)

@@ -101,6 +101,18 @@ class RunFolder:
             kept.append(row)
         return [row for row in kept if kind is None or row["kind"] == kind]
 
+    @property
+    def in_use(self) -> bool:
+        """Whether a live process trains there now."""
+        try:
+            with (self.path / "lock").open() as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run; ValueError where another live process does. A killed one holds nothing."""

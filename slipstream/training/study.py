@@ -40,8 +40,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        config = self.config
-        return f"{config.experiment} {config.model.variant} seed {config.seed}"
+        return self.config.name
 
     @property
     def finished(self) -> bool:
@@ -132,7 +131,11 @@ def run_study(
     with stop_requests() as stop:
         while running or (waiting and not _over(stop, end)):
             while waiting and len(running) < means.parallel and not _over(stop, end):
-                running.append(_Running(waiting.pop(0), means))
+                cell = waiting.pop(0)
+                if cell.folder.in_use:
+                    endings[cell.name] = Ending(cell, "running", "another process trains it")
+                else:
+                    running.append(_Running(cell, means))
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
                 ending = one.ending()

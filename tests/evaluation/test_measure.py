@@ -74,7 +74,8 @@ def test_repeats_draw_other_points(trained: TrainedModel) -> None:
 def test_where_a_sample_is_taken_whole_nothing_is_repeated() -> None:
     assert Protocol(repeats=6).on(256) == Protocol(repeats=6)
     assert Protocol(repeats=6).on(0.5) == Protocol(repeats=6)
-    assert Protocol(repeats=6).on(None) == Protocol(full=True)
+    assert Protocol(repeats=6).on(None) == Protocol(repeats=6).on(1.0) == Protocol(full=True)
+    assert Protocol(repeats=6).on(1) == Protocol(repeats=6), "one point"
     assert Protocol(repeats=6, full=True).on(256) == Protocol(full=True)
 
 

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 # WebGL2 on the processor.
-FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+]
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 

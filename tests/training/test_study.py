@@ -70,6 +70,17 @@ def test_a_study_runs_skips_what_is_done_and_reports_what_fails(tmp_path: Path) 
     assert new.folder.model_file.is_file()
 
 
+def test_a_run_that_another_process_trains_is_left_to_it(tmp_path: Path) -> None:
+    ready = prepare_study(cells(tmp_path), tmp_path)
+    with ready[0].folder.locked():
+        held, free = run_study(ready, tmp_path, CPU)
+        assert ready[0].folder.in_use and not ready[1].folder.in_use
+    assert (held.status, held.reason) == ("running", "another process trains it")
+    assert free.status == "finished" and not ready[0].folder.records()
+    assert not ready[0].folder.in_use
+    assert [e.status for e in run_study(ready, tmp_path, CPU)] == ["finished", "finished"]
+
+
 def test_another_config_is_refused_before_anything_runs(tmp_path: Path) -> None:
     prepare_study(cells(tmp_path), tmp_path)
     with pytest.raises(ValueError, match=r"optim.clip: 5.0, 1.0"):
