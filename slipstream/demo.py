@@ -14,7 +14,6 @@ from pathlib import Path
 
 from slipstream.core.runtime import available_cores
 from slipstream.evaluation.certificate import Certificate, write_certificate
-from slipstream.evaluation.measure import Protocol
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
 from slipstream.evaluation.study_audit import certify
 from slipstream.evaluation.summary import Summary, summarise
@@ -22,6 +21,7 @@ from slipstream.experiments import SMALL, potential_flow_surface
 from slipstream.models.variants import BASELINE
 from slipstream.reports.content import Report
 from slipstream.runs.config import BuiltinData, ModelConfig, OptimConfig, RunConfig
+from slipstream.runs.evaluation_file import Protocol
 from slipstream.training.study import Cell, Ending, Means, make_cells, prepare_study, run_study
 
 HEADLINE = (BASELINE, "no-token-attention")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from slipstream.evaluation.measure import Protocol
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
 from slipstream.evaluation.summary import Summary, summarise
 from slipstream.evaluation.vtk_export import write_vtp
-from slipstream.runs.evaluation_file import prediction_file
+from slipstream.runs.evaluation_file import Evaluation, Protocol, prediction_file
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.prediction_file import read_prediction
 from slipstream.store_commands import bar
@@ -55,11 +55,12 @@ def evaluate(
         rows = evaluate_runs(runs, wanted, lambda _, done, total: advance(done, total))
     if vtk:
         for run, row in zip(runs, rows, strict=True):
-            for sample in row["pictures"]:
+            for sample in row.pictures:
                 file = prediction_file(run, sample)
                 write_vtp(file.with_suffix(".vtp"), read_prediction(file))
     if as_json:
-        print(json.dumps({"evaluations": rows, "without_model": without}, indent=2))
+        found = [asdict(row) for row in rows]
+        print(json.dumps({"evaluations": found, "without_model": without}, indent=2))
         return
     _print(rows, summarise(rows))
     for path in without:
@@ -86,13 +87,13 @@ def runs_below(paths: Sequence[Path]) -> tuple[list[RunFolder], list[str]]:
     return with_model, [str(run.path) for run in runs if not run.model_file.is_file()]
 
 
-def _print(rows: Sequence[dict[str, Any]], summaries: Sequence[Summary]) -> None:
+def _print(rows: Sequence[Evaluation], summaries: Sequence[Summary]) -> None:
     for experiment in dict.fromkeys(summary.experiment for summary in summaries):
         own = [summary for summary in summaries if summary.experiment == experiment]
-        split = rows[0]["protocol"]["split"]
+        split = rows[0].protocol.split
         wide = Console(width=max(Console().width, 28 + 22 * len({s.variant for s in own})))
         wide.print(errors_table(f"{experiment}: errors on the {split} split", own))
-        definitions = next(row["definitions"] for row in rows if row["experiment"] == experiment)
+        definitions = next(row.definitions for row in rows if row.experiment == experiment)
         for measure, text in definitions.items():
             print(f"{measure}: {text}.")
         noise = max((s.noise for s in own if s.noise is not None), default=None)

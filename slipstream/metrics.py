@@ -125,11 +125,16 @@ class Errors:
             found[sample] = tuple(value if here else None for value, here in pairs)
         return cls(tuple(groups), found)
 
-    def __or__(self, other: Errors) -> Errors:
-        """Of the samples of both, in the order of their names."""
-        if self.groups != other.groups:
-            raise ValueError(f"the other Errors must have groups {self.groups}, got {other.groups}")
-        return Errors(self.groups, dict(sorted({**self.samples, **other.samples}.items())))
+    @classmethod
+    def joined(cls, groups: Iterable[str], parts: Iterable[Errors]) -> Errors:
+        """Of the samples of all parts, in the order of their names."""
+        names = tuple(groups)
+        found: dict[str, tuple[float | None, ...]] = {}
+        for part in parts:
+            if part.groups != names:
+                raise ValueError(f"all parts must have groups {names}, got {part.groups}")
+            found.update(part.samples)
+        return cls(names, dict(sorted(found.items())))
 
     def by_group(self) -> dict[str, float]:
         """The mean over samples, per group; NaN for a group that no sample defines."""

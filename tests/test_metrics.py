@@ -76,7 +76,8 @@ def test_chunks_of_points_add_up(cut: int, order: int) -> None:
 
 def test_streaming_over_batches_is_the_mean_over_samples() -> None:
     prediction, target = pair(samples=5)
-    metric = errors_of(prediction[2:], target[2:], "cde") | errors_of(prediction[:2], target[:2])
+    parts = errors_of(prediction[2:], target[2:], "cde"), errors_of(prediction[:2], target[:2])
+    metric = Errors.joined(GROUPS, parts)
     assert list(metric.samples) == list("abcde")
     errors, _ = error_sums(prediction, target, GROUPS).relative()
     assert math.isclose(metric.mean(), errors.mean().item(), rel_tol=1e-12)
@@ -187,7 +188,7 @@ def test_bad_arguments(no_shape_checks: None, changes: dict[str, object], messag
 def test_bad_use_of_the_accumulators(no_shape_checks: None) -> None:
     assert math.isnan(Errors(("p", "u"), {}).mean())
     with pytest.raises(ValueError, match=r"must have groups \('p',\), got \('u',\)"):
-        Errors(("p",), {}) | Errors(("u",), {})
+        Errors.joined(("p",), [Errors(("p",), {}), Errors(("u",), {})])
     one, two = (ErrorSums(torch.ones(1, 1), torch.ones(1, 1), order) for order in (1, 2))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must have order 1, got 2"):
         one + two

@@ -104,6 +104,11 @@ def converted(value: Any, hint: Any, place: str) -> Any:
             raise ValueError(f"{place} must have {len(inner)} values, got {len(value)}")
         pairs = zip(value, inner, strict=True)
         return tuple(converted(v, part, f"{place}[{i}]") for i, (v, part) in enumerate(pairs))
+    if kind is dict and isinstance(value, dict):
+        return {
+            converted(k, parts[0], f"a name in {place}"): converted(v, parts[1], f"{place}.{k}")
+            for k, v in value.items()
+        }
     if is_dataclass(hint) and isinstance(value, Mapping):
         return from_json(hint, value, place=place)  # type: ignore[arg-type]
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
@@ -144,6 +149,8 @@ def _named(hint: Any) -> str:
         if parts[-1] is Ellipsis:
             return f"a list, each {_named(parts[0])}"
         return f"a list of {len(parts)}: {', '.join(map(_named, parts))}"
+    if get_origin(hint) is dict:
+        return "a mapping"
     if get_origin(hint) is Literal:
         return f"one of {', '.join(map(str, get_args(hint)))}"
     return f"a mapping with the fields of {getattr(hint, '__name__', hint)}"

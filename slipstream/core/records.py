@@ -44,7 +44,10 @@ def append_record(path: Path, kind: str, fields: Mapping[str, Any]) -> dict[str,
 def read_records(path: Path, kind: str | None = None) -> list[dict[str, Any]]:
     """All rows of `path`, or those of one kind; a bad row is an error naming its line."""
     rows = []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be records, a JSON object a line, got {error}") from None
     for number, line in enumerate(lines, start=1):
         if not line.endswith("\n"):
             break

@@ -15,27 +15,11 @@ from slipstream.data.fields import Schema
 from slipstream.runs.checkpoint import read_checkpoint, read_tensors, weights_hash
 from slipstream.runs.config import RunConfig
 from slipstream.runs.folder import RunFolder
+from slipstream.runs.run_records import check_fields
 
 Row = dict[str, Any]
 Read = TypeVar("Read")
 
-_NUMBER = (int, float)
-_ROWS: Mapping[str, Mapping[str, Any]] = {
-    "start": {
-        "device": str,
-        "threads": int,
-        "processes": int,
-        "precision": str,
-        "parameters": int,
-        "data_hash": str,
-        "split_hash": str,
-    },
-    "train": {"learning_rate": _NUMBER, "kernels": str},
-    "validation": {"error": (*_NUMBER, type(None)), "best": bool, "weights": str},
-    "checkpoint": {"weights": str},
-    "stop": {"reason": str},
-}
-"""The fields of each kind of record that an audit reads, besides the step."""
 _HASHES = {"data_hash": str, "split_hash": str}
 _CHECKPOINT = {
     "step": int,
@@ -133,17 +117,14 @@ def _tried(found: Artefacts, read: Callable[[], Read], what: str = "") -> Read |
 def _history(folder: RunFolder) -> list[Row]:
     if not folder.records_file.is_file():
         raise ValueError(f"{folder.records_file} must be the records of the run, got no such file")
-    for number, row in enumerate(folder.records(), start=1):
-        wanted = {"step": int, **_ROWS.get(row["kind"], {})}
-        _check_fields(row, wanted, f"{folder.records_file}, line {number}")
     return folder.history()
 
 
 def _checkpoint(folder: RunFolder, step: int, whole: bool) -> Saved:
     path = folder.checkpoint_file(step)
     read = read_checkpoint(path)
-    _check_fields(read.state, _CHECKPOINT, str(path))
-    _check_fields(read.state["loader"], _PLACE, f"{path}, loader")
+    check_fields(read.state, _CHECKPOINT, str(path))
+    check_fields(read.state["loader"], _PLACE, f"{path}, loader")
     if read.step != step:
         raise ValueError(f"{path} must be of step {step}, got {read.step}")
     weights = read.part("model")
@@ -159,7 +140,7 @@ def _checkpoint(folder: RunFolder, step: int, whole: bool) -> Saved:
 
 def _model(path: Path) -> Saved:
     state, weights = read_tensors(path, "model")
-    _check_fields(state, _MODEL, str(path))
+    check_fields(state, _MODEL, str(path))
     return Saved("the model file", _config(state, path), state, weights_hash(weights), weights)
 
 
@@ -168,14 +149,3 @@ def _config(state: Mapping[str, Any], path: Path) -> RunConfig:
         return from_json(RunConfig, state.get("config"))
     except ValueError as error:
         raise ValueError(f"{path} must hold the config of a run: {error}") from None
-
-
-def _check_fields(value: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> None:
-    for name, kind in wanted.items():
-        if not isinstance(value.get(name), kind):
-            raise ValueError(f"{where}: {name} must be {_named(kind)}, got {value.get(name)!r}")
-
-
-def _named(kind: Any) -> str:
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    return " or ".join(one.__name__ for one in kinds)

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.files import write_text
+from slipstream.core.configs import converted
+from slipstream.core.files import read_json, write_text
 from slipstream.runs.config import RunConfig
 
 SCHEMA = 1
@@ -187,6 +188,39 @@ def write_certificate(certificate: Certificate, folder: Path) -> Path:
     write_text(folder / "certificate.json", content + "\n")
     write_text(text, certificate.text())
     return text
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a written certificate says."""
+
+    holds: bool
+    verdict: str
+    runs: Mapping[str, tuple[Finding, ...]]
+    """The checks of each run, by its path from the folder of the certificate."""
+
+
+def read_certificate(folder: Path) -> Verdict | None:
+    """The certificate in a folder; None where there is none, ValueError where it cannot be read."""
+    file = folder / "certificate.json"
+    if not file.is_file():
+        return None
+    found = read_json(file)
+    try:
+        holds = converted(found.get("holds"), bool, "holds")
+        verdict = converted(found.get("verdict"), str, "verdict")
+        path = converted(found.get("path"), str, "path")
+        runs = converted(found.get("runs"), tuple[dict[str, Any], ...], "runs")
+        checks = {
+            converted(run.get("path"), str, "path"): converted(
+                run.get("checks"), tuple[Finding, ...], f"checks of {run.get('path')}"
+            )
+            for run in runs
+        }
+    except ValueError as error:
+        raise ValueError(f"{file} must be a certificate, got one where {error}") from None
+    alone = list(checks) == [path]
+    return Verdict(holds, verdict, {".": checks[path]} if alone else checks)
 
 
 def _lines(findings: Iterable[Finding]) -> list[str]:

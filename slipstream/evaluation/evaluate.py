@@ -24,9 +24,9 @@ def sample_errors(
     """The errors of every sample of the batches. One that is not finite stays so."""
     was_training = model.training
     model.eval()
-    found = Errors(tuple(groups), {})
+    found = []
     for batch in batches:
         sums = error_sums(predict_batch(model, batch), batch.targets, groups, order=order)
-        found |= Errors.of(sums, groups, batch.samples)
+        found.append(Errors.of(sums, groups, batch.samples))
     model.train(was_training)
-    return found
+    return Errors.joined(groups, found)

@@ -16,7 +16,6 @@ what that is worth, in the metric of the tables (relative L1 per variable, physi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -27,6 +26,7 @@ from slipstream.core.shapes import Float
 from slipstream.data.store import Store
 from slipstream.evaluation.measure import variables
 from slipstream.physics.poisson import Charges, draw_charges, solution
+from slipstream.runs.evaluation_file import Locality
 
 PLACES, DRAWS, TRIALS, NEIGHBOURS = 96, 12_000, 600, 151
 """Of the Poisson limit: points, draws it is fitted on and tried on, and draws in a median. By other
@@ -34,15 +34,6 @@ seeds and numbers it varies by 0.03."""
 BINS = 64
 """Of the angle or the distance."""
 MOST_ROWS = 500_000
-
-
-@dataclass(frozen=True)
-class Locality:
-    """Errors of a pointwise answer, by variable."""
-
-    kind: str
-    """"limit": nothing pointwise is better. "theory": what local theory gives."""
-    errors: Mapping[str, float]
 
 
 def locality(store: Store) -> Locality | None:

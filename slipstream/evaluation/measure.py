@@ -8,69 +8,22 @@ physical units: a scalar by itself, a vector as a whole.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from slipstream.core.checks import check_whole
 from slipstream.data.batches import Batch, PointDataset
 from slipstream.data.fields import Schema
 from slipstream.data.store import Store
 from slipstream.evaluation.evaluate import predict_batch
 from slipstream.metrics import Errors, Groups, Order, error_sums
+from slipstream.runs.evaluation_file import Number, Protocol, number_name
 from slipstream.runs.model_file import TrainedModel
 
 MEASURES = ("composite", "L1", "L2")
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Protocol:
-    """On which points a model is measured."""
-
-    split: str = "test"
-    full: bool = False
-    """All points of a sample at once, instead of draws as in training."""
-    repeats: int = 1
-    """Independent draws of the points of every sample: how much the points matter."""
-
-    def __post_init__(self) -> None:
-        check_whole("repeats", self.repeats, 1)
-
-    def on(self, points: int | float | None) -> Protocol:
-        """As it comes out for a model trained on so many points of a sample: where a sample is
-        taken whole, nothing is drawn, and a repeat would only say so."""
-        whole = self.full or points is None or (isinstance(points, float) and points == 1)
-        return replace(self, full=whole, repeats=1) if whole else self
-
-
-@dataclass(frozen=True)
-class Number:
-    """A mean over samples, and its spread over the repeats."""
-
-    measure: str
-    variable: str | None
-    """None for the mean over groups."""
-    repeats: tuple[float | None, ...]
-    """The mean of each repeat; None where it is not defined or not finite."""
-    mean: float | None = field(init=False)
-    std: float | None = field(init=False)
-    """None with fewer than two repeats."""
-
-    def __post_init__(self) -> None:
-        known = [value for value in self.repeats if value is not None]
-        whole = len(known) == len(self.repeats)
-        mean = statistics.fmean(known) if known and whole else None
-        std = statistics.stdev(known) if whole and len(known) > 1 else None
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "std", std)
-
-    @property
-    def relative_std(self) -> float | None:
-        return self.std / self.mean if self.std is not None and self.mean else None
 
 
 @dataclass(frozen=True)
@@ -80,31 +33,39 @@ class Measured:
     errors: Mapping[str, tuple[Errors, ...]]
 
     def numbers(self) -> list[Number]:
-        found = [Number("composite", None, _finite(e.mean() for e in self.errors["composite"]))]
+        found = [Number.of("composite", None, _finite(e.mean() for e in self.errors["composite"]))]
         for measure, repeats in self.errors.items():
             means = [errors.by_group() for errors in repeats]
             for variable in repeats[0].groups:
-                found.append(Number(measure, variable, _finite(mean[variable] for mean in means)))
+                found.append(
+                    Number.of(measure, variable, _finite(mean[variable] for mean in means))
+                )
         return found
 
-    def samples(self) -> dict[str, float | None]:
-        """The composite error of every sample, the mean over groups and repeats."""
-        repeats = self.errors["composite"]
-        return {
-            sample: _finite([Errors(repeats[0].groups, _rows(sample, repeats)).mean()])[0]
-            for sample in repeats[0].samples
-        }
+    def samples(self) -> dict[str, dict[str, float | None]]:
+        """Every number of each sample, the mean over its repeats."""
+        found: dict[str, dict[str, float | None]] = {}
+        for sample in self.errors["composite"][0].samples:
+            rows = {name: _repeats_of(sample, errors) for name, errors in self.errors.items()}
+            own = found[sample] = {"composite": _finite([rows["composite"].mean()])[0]}
+            for measure, errors in rows.items():
+                for variable, mean in errors.by_group().items():
+                    own[number_name(measure, variable)] = _finite([mean])[0]
+        return found
 
     def median_sample(self, among: int = 50) -> str:
-        """The sample of median error among the first ones; of two, the lower."""
-        known = [(e, sample) for sample, e in list(self.samples().items())[:among] if e is not None]
+        """The sample of median composite error among the first ones; of two, the lower."""
+        first = list(self.samples().items())[:among]
+        known = [(row["composite"], name) for name, row in first if row["composite"] is not None]
         if not known:
             raise ValueError("the model must have finite errors on some sample, got none")
         return sorted(known)[(len(known) - 1) // 2][1]
 
 
-def _rows(sample: str, repeats: Sequence[Errors]) -> dict[str, tuple[float | None, ...]]:
-    return {str(i): errors.samples[sample] for i, errors in enumerate(repeats)}
+def _repeats_of(sample: str, repeats: Sequence[Errors]) -> Errors:
+    """The repeats of one sample, as if they were samples."""
+    rows = {str(i): errors.samples[sample] for i, errors in enumerate(repeats)}
+    return Errors(repeats[0].groups, rows)
 
 
 def _finite(values: Any) -> tuple[float | None, ...]:
@@ -154,13 +115,12 @@ def measure(
     found: dict[str, list[Errors]] = {name: [] for name in MEASURES}
     total = protocol.repeats * len(dataset)
     for repeat in range(protocol.repeats):
-        here = {name: Errors(tuple(groups), {}) for name, (groups, _) in kinds.items()}
+        parts = []
         for index in range(len(dataset)):
-            for name, errors in _errors_of(trained, dataset[repeat, index], kinds).items():
-                here[name] |= errors
+            parts.append(_errors_of(trained, dataset[repeat, index], kinds))
             progress(repeat * len(dataset) + index + 1, total)
-        for name in MEASURES:
-            found[name].append(here[name])
+        for name, (groups, _) in kinds.items():
+            found[name].append(Errors.joined(groups, [part[name] for part in parts]))
     return Measured({name: tuple(errors) for name, errors in found.items()})
 
 

@@ -17,9 +17,10 @@ from slipstream.data.batches import Batch
 from slipstream.data.sampling import count_points
 from slipstream.data.store import Store
 from slipstream.evaluation.evaluate import predict_batch
-from slipstream.evaluation.measure import Protocol, variables
-from slipstream.evaluation.slices import LayerSlices, probing
+from slipstream.evaluation.measure import variables
+from slipstream.evaluation.slices import probing
 from slipstream.metrics import Errors, error_sums
+from slipstream.runs.evaluation_file import LayerSlices, Protocol
 from slipstream.runs.model_file import TrainedModel
 from slipstream.runs.prediction_file import Prediction
 

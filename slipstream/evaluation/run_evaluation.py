@@ -6,20 +6,26 @@ The runs of one experiment are pictured on the same sample: the one of median er
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from slipstream.core.runtime import device_name
 from slipstream.data.identity import data_hash
 from slipstream.data.store import Store, open_store
 from slipstream.evaluation.locality import locality
-from slipstream.evaluation.measure import Protocol, definitions, make_dataset, measure
+from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
-from slipstream.evaluation.slices import LayerSlices
 from slipstream.models.variants import BASELINE
 from slipstream.runs.checkpoint import weights_hash
-from slipstream.runs.evaluation_file import append_evaluation, prediction_file, read_evaluations
+from slipstream.runs.evaluation_file import (
+    Evaluation,
+    LayerSlices,
+    Locality,
+    Protocol,
+    append_evaluation,
+    prediction_file,
+    read_evaluations,
+)
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import TrainedModel, load_model
 from slipstream.runs.prediction_file import write_prediction
@@ -42,34 +48,30 @@ class Wanted:
 
 def evaluate_runs(
     runs: Iterable[RunFolder], wanted: Wanted, watch: Watch = lambda name, done, total: None
-) -> list[dict[str, Any]]:
+) -> list[Evaluation]:
     """The evaluation of each run, in their order, new or as it was.
 
     Raises ValueError where a run has no model or its data are gone or not what it was trained on.
     """
     runs = list(runs)
-    found: dict[Path, dict[str, Any]] = {}
-    local: dict[str, dict[str, Any] | None] = {}
+    found: dict[Path, Evaluation] = {}
+    local: dict[str, Locality | None] = {}
     chosen: dict[tuple[str, str], tuple[str, ...]] = {}
     for run in sorted(runs, key=_baseline_first):
         trained = load_model(run.path, device=wanted.device)
         key = (trained.config.experiment, trained.about["data_hash"])
         pictures = wanted.pictures or chosen.get(key, ())
-        here = replace(wanted, protocol=wanted.protocol.on(trained.config.data.points))
-        row = None if wanted.again else _newest(run, trained, here.protocol, pictures)
-        if row is None:
-            store = open_data_of(trained, here.store, run)
+        protocol = wanted.protocol.on(trained.config.data.points)
+        one = None if wanted.again else _newest(run, trained, protocol, pictures)
+        if one is None:
+            store = open_data_of(trained, wanted.store, run)
             if key[1] not in local:
-                local[key[1]] = _locality(store, here.protocol)
-            row = append_evaluation(
-                run,
-                {
-                    **_evaluate(run, trained, store, here.protocol, pictures, watch),
-                    "locality": local[key[1]],
-                },
-            )
-        chosen.setdefault(key, tuple(row["pictures"]))
-        found[run.path] = row
+                local[key[1]] = _locality(store, protocol)
+            one = _evaluate(run, trained, store, protocol, pictures, watch)
+            one = replace(one, locality=local[key[1]])
+            append_evaluation(run, one)
+        chosen.setdefault(key, one.pictures)
+        found[run.path] = one
     return [found[run.path] for run in runs]
 
 
@@ -80,14 +82,14 @@ def _baseline_first(run: RunFolder) -> tuple[bool, int]:
 
 def _newest(
     run: RunFolder, trained: TrainedModel, protocol: Protocol, pictures: Sequence[str]
-) -> dict[str, Any] | None:
+) -> Evaluation | None:
     """The newest evaluation of this very model by this protocol, with these pictures."""
     weights = weights_hash(dict(trained.model.named_parameters()))
-    for row in reversed(read_evaluations(run)):
-        same = row["weights"] == weights and row["protocol"] == asdict(protocol)
-        there = all(prediction_file(run, sample).is_file() for sample in row["pictures"])
-        if same and there and set(pictures) <= set(row["pictures"]):
-            return row
+    for one in reversed(read_evaluations(run)):
+        there = all(prediction_file(run, sample).is_file() for sample in one.pictures)
+        same = one.weights == weights and one.protocol == protocol
+        if same and there and set(pictures) <= set(one.pictures):
+            return one
     return None
 
 
@@ -98,7 +100,7 @@ def _evaluate(
     protocol: Protocol,
     pictures: Sequence[str],
     watch: Watch,
-) -> dict[str, Any]:
+) -> Evaluation:
     """Measure, and write the predictions."""
     dataset = make_dataset(store, trained, protocol)
     for sample in pictures:
@@ -106,26 +108,39 @@ def _evaluate(
             raise ValueError(
                 f"samples must be of the split {protocol.split!r} of {store.path}, got {sample!r}"
             )
-    name = trained.config.name
-    measured = measure(trained, dataset, protocol, lambda done, all: watch(name, done, all))
+    config = trained.config
+    measured = measure(trained, dataset, protocol, lambda done, all: watch(config.name, done, all))
     pictures = tuple(pictures) or (measured.median_sample(),)
     slices: list[LayerSlices] = []
     for sample in pictures:
         prediction, layers = predict_sample(trained, store, sample, protocol)
         write_prediction(prediction_file(run, sample), prediction)
         slices = slices or layers
-    return {
-        **_about(trained, store, protocol),
-        "numbers": [asdict(number) for number in measured.numbers()],
-        "samples": measured.samples(),
-        "pictures": list(pictures),
-        "slices": [asdict(layer) for layer in slices],
-    }
+    return Evaluation(
+        experiment=config.experiment,
+        variant=config.model.variant,
+        seed=config.seed,
+        step=trained.metric["step"],
+        validation=trained.metric["error"],
+        parameters=trained.model.parameter_count(),
+        weights=weights_hash(dict(trained.model.named_parameters())),
+        data_hash=data_hash(store),
+        protocol=protocol,
+        points=config.data.points,
+        device=device_name(next(trained.model.parameters()).device),
+        kernels=trained.model.kernels,
+        definitions=definitions(trained.schema, protocol, config.data.points),
+        numbers=tuple(measured.numbers()),
+        samples=measured.samples(),
+        pictures=pictures,
+        slices=tuple(slices),
+        locality=None,
+    )
 
 
-def _locality(store: Store, protocol: Protocol) -> dict[str, Any] | None:
-    found = locality(store) if protocol.split == "test" and store.splits.get("test") else None
-    return None if found is None else asdict(found)
+def _locality(store: Store, protocol: Protocol) -> Locality | None:
+    measures = protocol.split == "test" and store.splits.get("test")
+    return locality(store) if measures else None
 
 
 def open_data_of(trained: TrainedModel, store: Path | None, run: RunFolder) -> Store:
@@ -144,23 +159,3 @@ def open_data_of(trained: TrainedModel, store: Path | None, run: RunFolder) -> S
             f" {trained.about['data_hash'][:12]}, got {data_hash(found)[:12]}"
         )
     return found
-
-
-def _about(trained: TrainedModel, store: Store, protocol: Protocol) -> dict[str, Any]:
-    config = trained.config
-    device = next(trained.model.parameters()).device
-    return {
-        "experiment": config.experiment,
-        "variant": config.model.variant,
-        "seed": config.seed,
-        "step": trained.metric["step"],
-        "validation": trained.metric["error"],
-        "parameters": trained.model.parameter_count(),
-        "weights": weights_hash(dict(trained.model.named_parameters())),
-        "data_hash": data_hash(store),
-        "protocol": asdict(protocol),
-        "points": config.data.points,
-        "device": device_name(device),
-        "kernels": trained.model.kernels,
-        "definitions": definitions(trained.schema, protocol, config.data.points),
-    }

@@ -11,9 +11,7 @@ variants the deslice weights, which are normalised over the slots, are the ones 
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,39 +26,12 @@ from slipstream.core.shapes import Float
 from slipstream.kernels.membership import Membership
 from slipstream.kernels.reference import weights
 from slipstream.models.layers import Slots
+from slipstream.runs.evaluation_file import LayerSlices
 
 CHUNK = 16_384
 """Points whose weights are held at a time."""
 DEAD = 0.01
 """A slice is dead whose mean weight is below this share of the uniform one, 1 / G."""
-
-
-@dataclass(frozen=True)
-class LayerSlices:
-    """The slices of one layer, by head; means are over the points of one sample."""
-
-    name: str
-    """Of the module, as `blocks.3.coupling.slice_slots`."""
-    slices: int
-    temperature: tuple[float, ...]
-    entropy: tuple[float, ...]
-    """Mean over the points of the entropy of a point's weights, in nats; at most ln G."""
-    effective: tuple[float, ...]
-    """Effective number of slices: the exponential of the entropy of the mean weights."""
-    dead: tuple[int, ...]
-    """Slices whose mean weight is below 1 % of 1 / G."""
-
-    @property
-    def largest_entropy(self) -> float:
-        return math.log(self.slices)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> LayerSlices:
-        made: dict[str, Any] = {
-            name: tuple(found) if isinstance(found, list) else found
-            for name, found in value.items()
-        }
-        return cls(**made)
 
 
 @dataclass
@@ -184,9 +155,3 @@ def _unit_columns(functions: NDArray[Any]) -> NDArray[np.float64]:
     wide = np.asarray(functions, np.float64)
     norm = np.linalg.norm(wide, axis=0)
     return wide / np.where(norm > 0, norm, 1)
-
-
-def mean_over_heads(layer: LayerSlices) -> dict[str, float]:
-    """One number of each kind."""
-    kinds = ("entropy", "effective", "dead", "temperature")
-    return {kind: statistics.fmean(getattr(layer, kind)) for kind in kinds}

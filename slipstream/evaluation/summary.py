@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+
+from slipstream.runs.evaluation_file import Evaluation, Number, number_name
 
 
 @dataclass(frozen=True)
@@ -34,31 +35,31 @@ class Summary:
 
     @property
     def name(self) -> str:
-        return self.measure if self.variable is None else f"{self.measure} {self.variable}"
+        return number_name(self.measure, self.variable)
 
 
-def summarise(evaluations: Iterable[Mapping[str, Any]]) -> list[Summary]:
+def summarise(evaluations: Iterable[Evaluation]) -> list[Summary]:
     """A summary of each experiment, variant and number, in the order they come.
 
     A number that a seed does not have, or that is not finite there, is left out for that seed.
     """
-    found: dict[tuple[str, str, str, str | None], dict[int, Mapping[str, Any]]] = {}
-    for row in evaluations:
-        for number in row["numbers"]:
-            if number["mean"] is not None:
-                key = (row["experiment"], row["variant"], number["measure"], number["variable"])
-                found.setdefault(key, {})[row["seed"]] = number
+    found: dict[tuple[str, str, str, str | None], dict[int, Number]] = {}
+    for one in evaluations:
+        for number in one.numbers:
+            if number.mean is not None:
+                key = (one.experiment, one.variant, number.measure, number.variable)
+                found.setdefault(key, {})[one.seed] = number
     return [
         Summary(
             *key,
             seeds=tuple(by_seed),
-            values=tuple(number["mean"] for number in by_seed.values()),
+            values=tuple(n.mean for n in by_seed.values() if n.mean is not None),
             noise=_noise(by_seed.values()),
         )
         for key, by_seed in found.items()
     ]
 
 
-def _noise(numbers: Iterable[Mapping[str, Any]]) -> float | None:
-    known = [n["std"] / n["mean"] for n in numbers if n["std"] is not None and n["mean"]]
+def _noise(numbers: Iterable[Number]) -> float | None:
+    known = [number.relative_std for number in numbers if number.relative_std is not None]
     return max(known, default=None)

@@ -12,6 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from slipstream.evaluation.certificate import Finding
+
 Array = NDArray[np.float32]
 PAGE = "report.html"
 """The file of a report to begin with."""
@@ -99,8 +101,8 @@ class RunCard:
     facts: Mapping[str, str]
     """Parameters, steps, device, kernels, ..."""
     config: Mapping[str, Any]
-    checks: Sequence[Mapping[str, Any]] = ()
-    """Of its certificate: check, holds, sentence, notes. Empty where it was not audited."""
+    checks: Sequence[Finding] = ()
+    """Of its certificate; empty where it was not audited."""
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.files import read_json
-from slipstream.evaluation.certificate import listed
+from slipstream.evaluation.certificate import Finding, listed, read_certificate
 from slipstream.evaluation.compare import Curve, read_curve
 from slipstream.models.variants import VARIANTS, Size
 from slipstream.runs.config import RunConfig
-from slipstream.runs.evaluation_file import prediction_file, read_evaluations
+from slipstream.runs.evaluation_file import Evaluation, prediction_file, read_evaluations
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.study_file import NAME as STUDY
 from slipstream.runs.study_file import read_planned
@@ -31,9 +30,9 @@ class RunData:
     finished: bool
     starts: tuple[Mapping[str, Any], ...]
     """Where and with what it ran."""
-    evaluation: Mapping[str, Any] | None
+    evaluation: Evaluation | None
     """The newest."""
-    checks: tuple[Mapping[str, Any], ...]
+    checks: tuple[Finding, ...]
     """Of the study's certificate; empty where there is none."""
 
     @property
@@ -61,7 +60,7 @@ class RunData:
 
     def predictions(self) -> dict[str, Path]:
         """By sample, those of the newest evaluation that are there."""
-        samples = self.evaluation["pictures"] if self.evaluation else []
+        samples = self.evaluation.pictures if self.evaluation else []
         files = {sample: prediction_file(self.folder, sample) for sample in samples}
         return {sample: file for sample, file in files.items() if file.is_file()}
 
@@ -100,7 +99,7 @@ def gather(paths: Sequence[Path]) -> Gathered:
     return Gathered(tuple(runs), tuple(problems))
 
 
-def _read_run(folder: RunFolder, checks: tuple[Mapping[str, Any], ...]) -> RunData:
+def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:
     evaluations = read_evaluations(folder)
     return RunData(
         folder,
@@ -113,22 +112,19 @@ def _read_run(folder: RunFolder, checks: tuple[Mapping[str, Any], ...]) -> RunDa
     )
 
 
-def _read_checks(path: Path, problems: list[str]) -> dict[str, tuple[Mapping[str, Any], ...]]:
+def _read_checks(path: Path, problems: list[str]) -> Mapping[str, tuple[Finding, ...]]:
     """The checks of each run by its path, of the certificate that is there."""
-    file = path / "certificate.json"
-    if not file.is_file():
+    try:
+        found = read_certificate(path)
+    except ValueError as error:
+        problems.append(str(error))
+        return {}
+    if found is None:
         problems.append(f"{path} was not audited (slipstream audit {path})")
         return {}
-    try:
-        found = read_json(file)
-        if not found["holds"]:
-            problems.append(f"the audit: {found['verdict']}")
-        runs = found["runs"]
-        alone = len(runs) == 1 and runs[0]["path"] == found["path"]
-        return {"." if alone else run["path"]: tuple(run["checks"]) for run in runs}
-    except (ValueError, KeyError, TypeError) as error:
-        problems.append(f"{file} must be a certificate, got {error}")
-        return {}
+    if not found.holds:
+        problems.append(f"the audit: {found.verdict}")
+    return found.runs
 
 
 def _missing_cells(study: Path) -> Iterator[str]:

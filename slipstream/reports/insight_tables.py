@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from slipstream.evaluation.slices import LayerSlices, mean_over_heads
-from slipstream.evaluation.summary import summarise
 from slipstream.models.variants import BASELINE, VARIANTS
 from slipstream.reports.conclusion import POINTWISE
 from slipstream.reports.content import Cell, Table
@@ -73,14 +70,11 @@ def locality_table(groups: Sequence[Group]) -> Table | None:
     """Test errors without coupling, beside what the physics predicts for a pointwise answer."""
     rows = []
     for group in groups:
-        own = [run.evaluation for run in group.runs if run.evaluation]
-        known = [row["locality"] for row in own if row["locality"]]
-        told: Mapping[str, Any] = known[0] if known else {"errors": {}}
-        errors = {(s.variant, s.variable): s for s in summarise(own) if s.measure == "L1"}
-        for variable, predicted in told["errors"].items():
+        errors, told = group.summaries("L1"), group.locality
+        for variable, predicted in told.errors.items() if told else ():
             found = [errors.get((name, variable)) for name in (BASELINE, POINTWISE)]
             cells = [NOT_RUN if s is None else Cell(s.mean, s.std) for s in found]
-            kind = {"limit": "lower limit", "theory": "local theory"}[told["kind"]]
+            kind = {"limit": "lower limit", "theory": "local theory"}[told.kind] if told else ""
             rows.append(
                 (words(group.experiment), words(variable), *cells, Cell(predicted), words(kind))
             )
@@ -100,27 +94,18 @@ def slices_table(groups: Sequence[Group]) -> Table | None:
     """How the slices of each layer are used, means over the heads, of a variant's first seed."""
     rows = []
     for group in groups:
-        seen = set()
-        for run in group.runs:
-            if run.evaluation is None or run.variant in seen:
-                continue
-            seen.add(run.variant)
-            for place, found in enumerate(run.evaluation["slices"], start=1):
-                layer = LayerSlices.from_json(found)
-                mean = mean_over_heads(layer)
-                rows.append(
-                    (
-                        words(group.experiment),
-                        words(run.variant),
-                        Cell(place, kind="count"),
-                        Cell(mean["entropy"]),
-                        Cell(layer.largest_entropy),
-                        Cell(mean["effective"]),
-                        Cell(layer.slices, kind="count"),
-                        Cell(mean["dead"]),
-                        Cell(mean["temperature"]),
-                    )
-                )
+        for one in group.first_seeds():
+            for place, layer in enumerate(one.slices, start=1):
+                names = (words(group.experiment), words(one.variant))
+                use = [
+                    Cell(layer.mean("entropy")),
+                    Cell(layer.largest_entropy),
+                    Cell(layer.mean("effective")),
+                    Cell(layer.slices, kind="count"),
+                    Cell(layer.mean("dead")),
+                    Cell(layer.mean("temperature")),
+                ]
+                rows.append((*names, Cell(place, kind="count"), *use))
     if not rows:
         return None
     caption = (

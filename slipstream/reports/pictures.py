@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from slipstream.evaluation.slices import LayerSlices, mean_over_heads
-from slipstream.evaluation.summary import summarise
 from slipstream.models.variants import BASELINE, VARIANTS
 from slipstream.reports import figures
 from slipstream.reports.conclusion import POINTWISE
@@ -23,6 +21,7 @@ from slipstream.reports.settings import Group, main_groups, sweep
 from slipstream.reports.study_tables import GRID
 from slipstream.reports.style import save, svg_text
 from slipstream.reports.system_tables import system_points
+from slipstream.runs.evaluation_file import Evaluation
 
 _NEAR_WALL = 0.05
 """Share of the points that are taken for those at the wall."""
@@ -109,17 +108,13 @@ def field_ratios(runs: Sequence[RunData]) -> list[FieldRatio]:
     """Test error of the pointwise model over the baseline's, and what the physics predicts."""
     found = []
     for group in main_groups(runs):
-        own = [run.evaluation for run in group.runs if run.evaluation]
-        errors = {(s.variant, s.variable): s.mean for s in summarise(own) if s.measure == "L1"}
-        limits: Mapping[str, float] = next(
-            (row["locality"]["errors"] for row in own if row["locality"]), {}
-        )
+        errors, told = group.summaries("L1"), group.locality
         for variant, variable in errors:
-            base, bare = errors[variant, variable], errors.get((POINTWISE, variable))
+            base, bare = errors[variant, variable].mean, errors.get((POINTWISE, variable))
             if variant == BASELINE and variable and bare is not None and base:
-                limit = limits.get(variable)
+                limit = told.errors.get(variable) if told else None
                 predicted = limit / base if limit is not None else None
-                found.append(FieldRatio(group.experiment, variable, bare / base, predicted))
+                found.append(FieldRatio(group.experiment, variable, bare.mean / base, predicted))
     return found
 
 
@@ -167,8 +162,7 @@ def _section(scene: Scene) -> tuple[str | None, float | None]:
 def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
     found = []
     for group in main_groups(runs):
-        layers = [_entropies(run) for run in _first_seeds(group.runs) if run.evaluation]
-        layers = [layer for layer in layers if layer.entropies]
+        layers = [_entropies(one) for one in group.first_seeds() if one.slices]
         if layers:
             caption = (
                 f"{group.experiment}: mean over points and heads of the entropy of a point's slice"
@@ -199,22 +193,12 @@ def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
     return found
 
 
-def _first_seeds(runs: Iterable[RunData]) -> list[RunData]:
-    found: dict[str, RunData] = {}
-    for run in runs:
-        found.setdefault(run.variant, run)
-    return list(found.values())
-
-
-def _entropies(run: RunData) -> LayerEntropy:
-    assert run.evaluation is not None
-    layers = [LayerSlices.from_json(layer) for layer in run.evaluation["slices"]]
-    means = [mean_over_heads(layer) for layer in layers]
+def _entropies(one: Evaluation) -> LayerEntropy:
     return LayerEntropy(
-        run.variant,
-        layers[0].slices if layers else 0,
-        tuple(mean["entropy"] for mean in means),
-        tuple(mean["effective"] for mean in means),
+        one.variant,
+        one.slices[0].slices,
+        tuple(layer.mean("entropy") for layer in one.slices),
+        tuple(layer.mean("effective") for layer in one.slices),
     )
 
 

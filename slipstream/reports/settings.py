@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from slipstream.evaluation.compare import Row, compare
+from slipstream.evaluation.summary import Summary, summarise
 from slipstream.models.variants import BASELINE, Size
 from slipstream.reports.gather import RunData
+from slipstream.runs.evaluation_file import Evaluation, Locality
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,27 @@ class Group:
     @property
     def variants(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(run.variant for run in self.runs))
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        return [run.evaluation for run in self.runs if run.evaluation]
+
+    @property
+    def locality(self) -> Locality | None:
+        """What the physics says of a pointwise answer, if it does."""
+        return next((one.locality for one in self.evaluations if one.locality), None)
+
+    def summaries(self, measure: str) -> dict[tuple[str, str | None], Summary]:
+        """By variant and variable."""
+        found = [s for s in summarise(self.evaluations) if s.measure == measure]
+        return {(s.variant, s.variable): s for s in found}
+
+    def first_seeds(self) -> list[Evaluation]:
+        """Of each variant, the evaluation of its first seed that has one."""
+        found: dict[str, Evaluation] = {}
+        for one in self.evaluations:
+            found.setdefault(one.variant, one)
+        return list(found.values())
 
 
 def main_groups(runs: Iterable[RunData]) -> list[Group]:

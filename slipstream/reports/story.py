@@ -89,7 +89,7 @@ def _card(run: RunData) -> RunCard:
     if run.starts:
         start = run.starts[-1]
         for name in ("device", "kernels", "precision", "processes", "commit"):
-            facts[name] = str(start[name])
+            facts[name] = str(start.get(name) or "not recorded")
     if run.curve.errors:
         facts["best validation error"] = f"{min(run.curve.errors.values()):.4g}"
     facts["folder"] = str(run.folder.path)
@@ -121,6 +121,6 @@ def _definitions(runs: Sequence[RunData]) -> list[Definition]:
     ]
     texts: dict[str, str] = {}
     for run in runs:
-        for measure, text in (run.evaluation or {"definitions": {}})["definitions"].items():
+        for measure, text in run.evaluation.definitions.items() if run.evaluation else ():
             texts.setdefault(measure, text)
     return found + [Definition(f"test {measure}", text) for measure, text in texts.items()]

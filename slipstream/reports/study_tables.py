@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from slipstream.evaluation.compare import Row, ratio_std
-from slipstream.evaluation.summary import Summary, summarise
 from slipstream.models.variants import BASELINE, VARIANTS
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.gather import RunData
@@ -20,10 +18,8 @@ def study_tables(runs: Sequence[RunData]) -> list[Table]:
     """All that the runs have something for."""
     groups = main_groups(runs)
     found = [main_table(groups), ratio_table(groups)]
-    summaries = summarise(run.evaluation for g in groups for run in g.runs if run.evaluation)
-    found += [per_variable(groups, summaries, measure) for measure in ("L1", "L2")]
-    evaluations = [run.evaluation for g in groups for run in g.runs if run.evaluation]
-    found += [noise(evaluations), grid(groups), capacity(groups)]
+    found += [per_variable(groups, measure) for measure in ("L1", "L2")]
+    found += [noise(groups), grid(groups), capacity(groups)]
     found += [sweep_table(runs, "slices"), sweep_table(runs, "layers")]
     return [table for table in found if table is not None]
 
@@ -102,57 +98,38 @@ def _seeds(groups: Sequence[Group]) -> str:
     return ", ".join(f"{variant} {count}" for variant, count in counts.items())
 
 
-def per_variable(
-    groups: Sequence[Group], summaries: Sequence[Summary], measure: str
-) -> Table | None:
+def per_variable(groups: Sequence[Group], measure: str) -> Table | None:
     """Test errors of each variable in physical units."""
     variants, rows = variants_of(groups), []
     for group in groups:
-        own = [s for s in summaries if s.experiment == group.experiment and s.measure == measure]
-        for variable in dict.fromkeys(s.variable for s in own):
-            found = {s.variant: s for s in own if s.variable == variable}
-            cells = [Cell(found[v].mean, found[v].std) if v in found else NOT_RUN for v in variants]
+        errors = group.summaries(measure)
+        for variable in dict.fromkeys(variable for _, variable in errors):
+            found = [errors.get((variant, variable)) for variant in variants]
+            cells = [NOT_RUN if s is None else Cell(s.mean, s.std) for s in found]
             rows.append((words(group.experiment), words(str(variable)), *with_best(cells)))
     if not rows:
         return None
-    definition = _definition(groups, measure)
+    texts = [one.definitions.get(measure, "") for group in groups for one in group.evaluations]
+    definition = "; ".join(dict.fromkeys(texts))
     title = f"Test error of each variable, relative {measure}"
+    caption = definition[:1].upper() + definition[1:] + "."
     columns = ("experiment", "variable", *variants)
-    return Table(f"variables-{measure.lower()}", title, f"{definition}.", columns, tuple(rows))
+    return Table(f"variables-{measure.lower()}", title, caption, columns, tuple(rows))
 
 
-def _definition(groups: Sequence[Group], measure: str) -> str:
-    texts = [
-        run.evaluation["definitions"][measure]
-        for group in groups
-        for run in group.runs
-        if run.evaluation
-    ]
-    text = "; ".join(dict.fromkeys(texts))
-    return text[0].upper() + text[1:]
-
-
-def noise(evaluations: Sequence[Mapping[str, Any]]) -> Table | None:
+def noise(groups: Sequence[Group]) -> Table | None:
     """How much the drawn points matter: spread of the baseline's errors over repeats."""
-    rows = []
-    for row in evaluations:
-        if row["variant"] != BASELINE or row["protocol"]["repeats"] < 2:
-            continue
-        for number in row["numbers"]:
-            if number["measure"] == "L1" and number["mean"]:
-                share = 100 * number["std"] / number["mean"]
-                rows.append(
-                    (
-                        words(row["experiment"]),
-                        words(str(row["seed"])),
-                        words(number["variable"]),
-                        Cell(number["mean"], number["std"], digits=4),
-                        words(f"{share:.2g} %"),
-                    )
-                )
+    rows, repeats = [], 0
+    for one in (one for group in groups for one in group.evaluations):
+        for number in one.numbers:
+            share = number.relative_std
+            if (one.variant, number.measure) == (BASELINE, "L1") and share is not None:
+                repeats = max(repeats, one.protocol.repeats)
+                error = Cell(number.mean, number.std, digits=4)
+                names = (one.experiment, str(one.seed), str(number.variable))
+                rows.append((*map(words, names), error, words(f"{100 * share:.2g} %")))
     if not rows:
         return None
-    repeats = max(row["protocol"]["repeats"] for row in evaluations)
     caption = (
         f"Relative L1 error of the baseline on the test split, physical units: mean ± standard"
         f" deviation over {repeats} independent draws of the points."

@@ -23,9 +23,9 @@ from typing import Any
 
 from slipstream.core.configs import from_json
 from slipstream.core.files import json_text, read_json, write_text
-from slipstream.core.records import read_records
 from slipstream.data.manifest import NAME as MANIFEST
 from slipstream.runs.config import RunConfig
+from slipstream.runs.run_records import read_run_records
 
 SCHEMA = 1
 
@@ -90,7 +90,7 @@ class RunFolder:
                 file.unlink()
 
     def records(self) -> list[dict[str, Any]]:
-        return read_records(self.records_file) if self.records_file.is_file() else []
+        return read_run_records(self.records_file) if self.records_file.is_file() else []
 
     def history(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The records, without those of steps that a later start took again."""

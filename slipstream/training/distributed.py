@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
-from operator import or_
 from typing import Any, TypeVar
 
 import torch
@@ -67,7 +65,7 @@ class World:
             return errors
         parts: list[Any] = [None] * self.size
         dist.all_gather_object(parts, errors)
-        return reduce(or_, parts)
+        return Errors.joined(errors.groups, parts)
 
     def agree(self, value: Agreed) -> Agreed:
         """The value of the rank that leads, on every rank."""

@@ -125,7 +125,7 @@ def run_study(
     are done. A signal, or the end of the time, is handed on to the runs, which save, and ends the
     study."""
     end = math.inf if means.minutes is None else time.monotonic() + 60 * means.minutes
-    endings = {cell.name: Ending(cell, "finished") for cell in cells if cell.finished}
+    endings = {cell.name: ending for cell in cells if (ending := _before(cell)) is not None}
     waiting = [cell for cell in cells if cell.name not in endings]
     running: list[_Running] = []
     with stop_requests() as stop:
@@ -147,6 +147,14 @@ def run_study(
             if running:
                 time.sleep(POLL_SECONDS)
     return [endings.get(cell.name, Ending(cell, "waiting")) for cell in cells]
+
+
+def _before(cell: Cell) -> Ending | None:
+    """How a cell has ended before, if its records can be read: one that cannot fails alone."""
+    try:
+        return Ending(cell, "finished") if cell.finished else None
+    except ValueError as error:
+        return Ending(cell, "failed", str(error))
 
 
 class _Running:

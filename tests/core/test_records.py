@@ -74,3 +74,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         append_record(path, "demo", {"error": float("nan")})
     assert not path.exists()
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(ValueError, match=r"r.jsonl must be records, a JSON object a line, got"):
+        read_records(tmp_path / "r.jsonl")

@@ -39,7 +39,8 @@ def test_curves_are_read_from_records(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.begin(small(seed=3, model__variant="untied"))
     for step, error in ((4, 0.5), (8, None), (12, 0.7)):
-        append_record(folder.records_file, "validation", {"step": step, "error": error})
+        row = {"step": step, "error": error, "best": False, "weights": ""}
+        append_record(folder.records_file, "validation", row)
     found = read_curve(folder)
     assert found == Curve("poisson", "untied", 3, {4: 0.5, 12: 0.7}, 12)
     assert found.best_until(12) == 0.5

@@ -6,17 +6,10 @@ import pytest
 import torch
 
 from slipstream.data.store import open_store
-from slipstream.evaluation.measure import (
-    Measured,
-    Number,
-    Protocol,
-    definitions,
-    make_dataset,
-    measure,
-    variables,
-)
+from slipstream.evaluation.measure import Measured, definitions, make_dataset, measure, variables
 from slipstream.evaluation.run_evaluation import open_data_of
 from slipstream.metrics import Errors, relative_error
+from slipstream.runs.evaluation_file import Number, Protocol
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import TrainedModel, load_model
 
@@ -66,9 +59,12 @@ def test_repeats_draw_other_points(trained: TrainedModel) -> None:
     assert len(set(composite.repeats)) == 3 and composite.std is not None and composite.std > 0
     assert composite.relative_std == composite.std / composite.mean  # type: ignore[operator]
     assert composite.repeats[0] == number(measured(trained, Protocol()), "composite").mean
-    sample, error = next(iter(found.samples().items()))
+    sample, own = next(iter(found.samples().items()))
     rows = [errors.samples[sample] for errors in found.errors["composite"]]
-    assert error == pytest.approx(sum(value or 0 for row in rows for value in row) / 6)
+    assert own["composite"] == pytest.approx(sum(value or 0 for row in rows for value in row) / 6)
+    fields = [errors.samples[sample][1] for errors in found.errors["L2"]]
+    assert own["L2 field"] == pytest.approx(sum(value or 0 for value in fields) / 3)
+    assert set(own) == {number.name for number in found.numbers()}
 
 
 def test_where_a_sample_is_taken_whole_nothing_is_repeated() -> None:
@@ -94,9 +90,9 @@ def test_the_median_sample() -> None:
 
 
 def test_a_number_that_is_not_finite_once_has_no_mean() -> None:
-    found = Number("L1", "p", (1.0, None))
+    found = Number.of("L1", "p", (1.0, None))
     assert found.mean is None and found.std is None and found.relative_std is None
-    assert Number("L1", "p", (2.0,)).std is None and Number("L1", "p", (2.0,)).mean == 2.0
+    assert Number.of("L1", "p", (2.0,)).std is None and Number.of("L1", "p", (2.0,)).mean == 2.0
     assert next(iter(errors_of(a=float("inf")).numbers())).repeats == (None,)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ import pytest
 import torch
 
 from slipstream.data.store import open_store
-from slipstream.evaluation.measure import Protocol
 from slipstream.evaluation.predict_sample import predict_sample
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs, open_data_of
 from slipstream.evaluation.slices import probing
 from slipstream.evaluation.summary import summarise
 from slipstream.reports.scenes import make_scene
-from slipstream.runs.evaluation_file import evaluations_file, prediction_file, read_evaluations
+from slipstream.runs.evaluation_file import (
+    Number,
+    Protocol,
+    evaluations_file,
+    prediction_file,
+    read_evaluations,
+)
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.model_file import load_model
 from slipstream.runs.prediction_file import read_prediction, write_prediction
@@ -40,21 +46,21 @@ def run(study: Path) -> RunFolder:
 def test_all_runs_are_pictured_on_the_median_sample_of_the_baseline(runs: list[RunFolder]) -> None:
     edit_file(runs[3].model_file, lambda _, tensors: tensors["head.bias"].add_(3))
     rows = evaluate_runs(reversed(runs), CPU)
-    assert [row["variant"] for row in rows] == [
+    assert [row.variant for row in rows] == [
         "no-token-attention", "mlp-only", "baseline", "baseline",
     ]  # fmt: skip
-    base = next(row for row in rows if (row["variant"], row["seed"]) == ("baseline", 0))
-    errors = sorted((error, sample) for sample, error in base["samples"].items())
-    assert [row["pictures"] for row in rows] == [[errors[2][1]]] * 4
-    others = sorted((error, sample) for sample, error in rows[0]["samples"].items())
+    base = next(row for row in rows if (row.variant, row.seed) == ("baseline", 0))
+    errors = sorted((found["composite"], sample) for sample, found in base.samples.items())
+    assert [row.pictures for row in rows] == [(errors[2][1],)] * 4
+    others = sorted((found["composite"], sample) for sample, found in rows[0].samples.items())
     assert others[2][1] != errors[2][1], "left to itself, the first would have another"
     assert all(prediction_file(run, errors[2][1]).is_file() for run in runs)
-    assert [len(row["slices"]) for row in rows] == [2, 0, 2, 2]
+    assert [len(row.slices) for row in rows] == [2, 0, 2, 2]
 
 
 def test_the_prediction_is_that_of_the_model_on_every_point(run: RunFolder) -> None:
     (row,) = evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(full=True)))
-    (sample,) = row["pictures"]
+    (sample,) = row.pictures
     found = read_prediction(prediction_file(run, sample))
     trained = load_model(run.path)
     assert trained.config.data.store is not None
@@ -71,7 +77,7 @@ def test_the_prediction_is_that_of_the_model_on_every_point(run: RunFolder) -> N
 def test_a_sample_is_predicted_in_subsets_as_dense_as_in_training(run: RunFolder) -> None:
     """Its 32 points in two subsets of 16."""
     (row,) = evaluate_runs([run], CPU)
-    found = read_prediction(prediction_file(run, row["pictures"][0]))
+    found = read_prediction(prediction_file(run, row.pictures[0]))
     trained = load_model(run.path)
     for part in (slice(0, 16), slice(16, 32)):
         alone = trained(found.coords[None, part], found.features[None, part])[0]
@@ -106,7 +112,7 @@ def test_what_was_measured_is_not_measured_again(run: RunFolder) -> None:
     assert evaluate_runs([run], CPU) == first, "also where it is not the newest"
     evaluate_runs([run], Wanted(device="cpu", again=True))
     assert len(read_evaluations(run)) == 3
-    other = next(s for s in first[0]["samples"] if s not in first[0]["pictures"])
+    other = next(s for s in first[0].samples if s not in first[0].pictures)
     evaluate_runs([run], Wanted(device="cpu", pictures=(other,)))
     assert len(read_evaluations(run)) == 4 and prediction_file(run, other).is_file()
     prediction_file(run, other).unlink()
@@ -123,7 +129,7 @@ def test_a_model_that_trained_on_is_measured_again(run: RunFolder) -> None:
     edit_file(run.model_file, nudge)
     evaluate_runs([run], CPU)
     rows = read_evaluations(run)
-    assert len(rows) == 2 and rows[0]["numbers"] != rows[1]["numbers"]
+    assert len(rows) == 2 and rows[0].numbers != rows[1].numbers
 
 
 def test_a_model_that_broke_down_is_told_and_not_hidden(run: RunFolder) -> None:
@@ -134,8 +140,10 @@ def test_a_model_that_broke_down_is_told_and_not_hidden(run: RunFolder) -> None:
     assert trained.config.data.store is not None
     sample = open_store(trained.config.data.store).ids("test")[0]
     (row,) = evaluate_runs([run], Wanted(device="cpu", pictures=(sample,)))
-    assert {number["mean"] for number in row["numbers"]} == {None}
-    assert set(row["samples"].values()) == {None} and summarise([row]) == []
+    assert {number.mean for number in row.numbers} == {None}
+    assert {v for found in row.samples.values() for v in found.values()} == {None} and summarise(
+        [row]
+    ) == []
     found = read_prediction(prediction_file(run, sample))
     assert set(found.errors.values()) == {None} and found.values.isnan().all()
     assert math.isnan(make_scene({"baseline": found}).fields[0].relative["baseline"])
@@ -175,7 +183,10 @@ def test_a_corrupt_line_is_named(run: RunFolder) -> None:
     row = json.loads(file.read_text())
     del row["numbers"]
     file.write_text(json.dumps(row) + "\n")
-    with pytest.raises(ValueError, match="evaluations.jsonl: an evaluation must hold numbers"):
+    with pytest.raises(
+        ValueError,
+        match="evaluations.jsonl must hold evaluations, got .* must have the field numbers",
+    ):
         read_evaluations(run)
     file.write_text("{\n")
     with pytest.raises(ValueError, match="evaluations.jsonl"):
@@ -184,7 +195,7 @@ def test_a_corrupt_line_is_named(run: RunFolder) -> None:
 
 def test_a_damaged_prediction_is_named(run: RunFolder, tmp_path: Path) -> None:
     (row,) = evaluate_runs([run], CPU)
-    file = prediction_file(run, row["pictures"][0])
+    file = prediction_file(run, row.pictures[0])
     found = read_prediction(file)
     write_prediction(tmp_path / "again.safetensors", found)
     assert (tmp_path / "again.safetensors").read_bytes() == file.read_bytes()
@@ -204,6 +215,7 @@ def test_seeds_are_summarised(runs: list[RunFolder]) -> None:
     )
     assert both.mean == pytest.approx(sum(both.values) / 2) and both.noise is not None
     alone = found["mlp-only", "composite"]
-    assert alone.std is None and alone.values[0] == rows[2]["numbers"][0]["mean"]
-    rows[0]["numbers"][0]["mean"] = None
+    assert alone.std is None and alone.values[0] == rows[2].numbers[0].mean
+    unknown = Number.of("composite", None, (None, None))
+    rows[0] = replace(rows[0], numbers=(unknown, *rows[0].numbers[1:]))
     assert {s.seeds for s in summarise(rows) if s.name == "composite"} == {(1,), (0,)}

@@ -7,9 +7,9 @@ import pytest
 
 from slipstream.evaluation import locality
 from slipstream.evaluation.certificate import write_certificate
-from slipstream.evaluation.measure import Protocol
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
 from slipstream.evaluation.study_audit import certify
+from slipstream.runs.evaluation_file import Protocol
 from slipstream.runs.folder import find_runs
 from tests.evaluation.made_study import trained_study
 

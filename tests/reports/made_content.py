@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from slipstream.evaluation.certificate import Finding
 from slipstream.reports.content import (
     Array,
     Cell,
@@ -154,28 +155,15 @@ def runs() -> tuple[RunCard, ...]:
         "Commit": "3f9c2d1",
     }
     checks = [
-        {
-            "check": "finished",
-            "holds": True,
-            "sentence": "all 20,000 steps were taken",
-            "notes": [],
-        },
-        {
-            "check": "weights",
-            "holds": True,
-            "sentence": "the weights that were evaluated are those of the checkpoint",
-            "notes": ["loaded on another device"],
-        },
+        Finding("finished", True, "all 20,000 steps were taken"),
+        Finding(
+            "weights",
+            True,
+            "the weights that were evaluated are those of the checkpoint",
+            ("loaded on another device",),
+        ),
     ]
-    failing = [
-        *checks,
-        {
-            "check": "history",
-            "holds": False,
-            "sentence": "steps must go up, got 800 after 900",
-            "notes": [],
-        },
-    ]
+    failing = [*checks, Finding("history", False, "steps must go up, got 800 after 900")]
     return (
         RunCard("ellipsoids/baseline/seed-0", "finished", facts, config, checks),
         RunCard("ellipsoids/slice-once/seed-0", "finished", facts, config),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from slipstream.evaluation.compare import Curve
 from slipstream.experiments import experiment
 from slipstream.reports.gather import RunData
+from slipstream.runs.evaluation_file import Evaluation, Locality, Number, Protocol
 from slipstream.runs.folder import RunFolder
 
 
@@ -18,7 +18,7 @@ def run(
     seed: int = 0,
     *,
     name: str = "poisson",
-    evaluation: dict[str, Any] | None = None,
+    evaluation: Evaluation | None = None,
     parameters: int = 100,
     **size: int,
 ) -> RunData:
@@ -31,23 +31,30 @@ def run(
     return RunData(RunFolder(Path("nowhere")), config, curve, True, starts, evaluation, ())
 
 
-def evaluation(variant: str, seed: int = 0, repeats: int = 1, **errors: float) -> dict[str, Any]:
+def evaluation(variant: str, seed: int = 0, repeats: int = 1, **errors: float) -> Evaluation:
     """L1 errors by variable; L2 ones are twice as large. Repeats spread by 1 %."""
     numbers = []
     for measure, factor in (("L1", 1.0), ("L2", 2.0)):
         for variable, error in errors.items():
             std = 0.01 * factor * error if repeats > 1 else None
-            numbers.append(
-                {"measure": measure, "variable": variable, "mean": factor * error, "std": std}
-            )
-    return {
-        "experiment": "poisson",
-        "variant": variant,
-        "seed": seed,
-        "numbers": numbers,
-        "protocol": {"split": "test", "full": False, "repeats": repeats},
-        "definitions": {"L1": "the sum of it", "L2": "the root of it"},
-        "locality": {"kind": "limit", "errors": {variable: 0.9 for variable in errors}},
-        "pictures": [],
-        "slices": [],
-    }
+            numbers.append(Number(measure, variable, (factor * error,), factor * error, std))
+    return Evaluation(
+        experiment="poisson",
+        variant=variant,
+        seed=seed,
+        step=1,
+        validation=0.5,
+        parameters=1,
+        weights="",
+        data_hash="",
+        protocol=Protocol(repeats=repeats),
+        points=16,
+        device="a CPU",
+        kernels="none",
+        definitions={"L1": "the sum of it", "L2": "the root of it"},
+        numbers=tuple(numbers),
+        samples={},
+        pictures=(),
+        slices=(),
+        locality=Locality("limit", {variable: 0.9 for variable in errors}),
+    )

@@ -27,7 +27,7 @@ def test_a_whole_study(study: Path) -> None:
     ]
     first = found.runs[0]
     assert first.finished and first.status == "finished" and first.parameters == 1462
-    assert len(first.checks) == 14 and all(check["holds"] for check in first.checks)
+    assert len(first.checks) == 14 and all(check.holds for check in first.checks)
     assert len(first.predictions()) == 1 and first.curve.reached == 12
 
 
@@ -37,7 +37,7 @@ def test_of_several_evaluations_the_newest_counts(study: Path) -> None:
     with file.open("a") as lines:
         lines.write(json.dumps({**row, "device": "another"}) + "\n")
     newest = gather([study]).runs[0].evaluation
-    assert newest is not None and newest["device"] == "another"
+    assert newest is not None and newest.device == "another"
 
 
 def test_one_run_alone(study: Path) -> None:

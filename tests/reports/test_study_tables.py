@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from slipstream.models.variants import VARIANTS
@@ -8,6 +10,7 @@ from slipstream.reports.insight_tables import BUDGETS, insight_tables
 from slipstream.reports.settings import main_groups, sweep
 from slipstream.reports.study_tables import study_tables
 from slipstream.reports.tables import cell_text
+from slipstream.runs.evaluation_file import LayerSlices
 from tests.reports.made_data import evaluation, run
 
 PAIR = [run("baseline", 0.1), run("baseline", 0.2, 1), run("no-token-attention", 0.12)]
@@ -92,10 +95,8 @@ def test_locality_beside_what_was_measured() -> None:
 
 
 def test_slices_layer_by_layer() -> None:
-    made = evaluation("baseline", p=0.2)
-    layer = {"name": "x", "slices": 16, "temperature": [0.5, 0.7], "entropy": [2.0, 2.2],
-             "effective": [8.0, 9.0], "dead": [0, 3]}  # fmt: skip
-    made["slices"] = [layer, layer]
+    layer = LayerSlices("x", 16, (0.5, 0.7), (2.0, 2.2), (8.0, 9.0), (0, 3))
+    made = replace(evaluation("baseline", p=0.2), slices=(layer, layer))
     found = tables(run("baseline", 0.1, evaluation=made), run("baseline", 0.1, 1, evaluation=made))
     first, second = texts(found["slices"])
     assert first == ["poisson", "baseline", "1", "2.10", "2.77", "8.50", "16", "1.50", "0.600"]

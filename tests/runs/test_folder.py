@@ -56,6 +56,32 @@ def test_the_first_and_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
     assert folder.checkpoint_steps() == [0, 100]
 
 
+FIELDS: dict[str, dict[str, object]] = {
+    "start": {
+        "device": "a CPU", "threads": 1, "processes": 1, "precision": "fp32", "parameters": 1,
+        "data_hash": "", "split_hash": "",
+    },
+    "train": {"learning_rate": 1e-3, "kernels": "none"},
+    "stop": {"reason": "finished"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "sentence"),
+    [
+        ("train", {"step": "4"}, "line 1: step must be int, got '4'"),
+        ("stop", {"step": 4, "reason": None}, "line 1: reason must be str, got None"),
+        ("start", {"step": 0, "device": 3}, "line 1: device must be str, got 3"),
+    ],
+)
+def test_a_record_that_nobody_wrote_is_named(
+    tmp_path: Path, kind: str, change: dict[str, object], sentence: str
+) -> None:
+    append_record(tmp_path / "records.jsonl", kind, {**FIELDS[kind], **change})
+    with pytest.raises(ValueError, match=sentence):
+        RunFolder(tmp_path).history()
+
+
 def test_history_leaves_out_what_a_later_start_undid(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert folder.history() == []
@@ -64,7 +90,8 @@ def test_history_leaves_out_what_a_later_start_undid(tmp_path: Path) -> None:
         ("start", 1, "b"), ("train", 2, "b"),
         ("start", 1, "c"), ("train", 2, "c"), ("train", 3, "c"), ("stop", 3, "c"),
     ):  # fmt: skip
-        append_record(folder.records_file, kind, {"step": step, "mark": mark})
+        own = FIELDS[kind]
+        append_record(folder.records_file, kind, {**own, "step": step, "mark": mark})
     found = [(row["kind"], row["step"], row["mark"]) for row in folder.history()]
     assert found == [
         ("start", 0, "a"), ("train", 1, "a"), ("start", 1, "b"), ("start", 1, "c"),

@@ -81,6 +81,14 @@ def test_a_run_that_another_process_trains_is_left_to_it(tmp_path: Path) -> None
     assert [e.status for e in run_study(ready, tmp_path, CPU)] == ["finished", "finished"]
 
 
+def test_a_run_whose_records_cannot_be_read_fails_alone(tmp_path: Path) -> None:
+    ready = prepare_study(cells(tmp_path), tmp_path)
+    ready[0].folder.records_file.write_text("{}\n")
+    broken, whole = run_study(ready, tmp_path, CPU)
+    assert broken.status == "failed" and "line 1: field 'schema' must" in str(broken.reason)
+    assert whole.status == "finished"
+
+
 def test_another_config_is_refused_before_anything_runs(tmp_path: Path) -> None:
     prepare_study(cells(tmp_path), tmp_path)
     with pytest.raises(ValueError, match=r"optim.clip: 5.0, 1.0"):
