@@ -5,7 +5,7 @@
 #   run.sh slices PROBLEM      G = 8, 128, 256 for the headline pair
 #   run.sh depth PROBLEM       L = 2, 4, 16 for five variants
 #   run.sh longer PROBLEM      twice the steps for four variants: have the curves flattened?
-#   run.sh pack FOLDER         what a report needs, without weights and data
+#   run.sh pack FOLDER FILE    what a report needs of a study, as a .tgz
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
 # DEVICE is cuda unless given, MORE is added to every study.
@@ -14,6 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=${WORK:-out/reproduction}
 device=${DEVICE:-cuda}
 python=${PYTHON:-python3}
+export PYTHONPATH=$here/../..${PYTHONPATH:+:$PYTHONPATH}
 all=baseline,no-token-attention,untied,untied-no-token-attention,untied-ln,frozen-slice,frozen-slice-no-token-attention,slice-once,mlp-only,mlp-only-wide
 slipstream() { "$python" -m slipstream "$@"; }
 
@@ -41,40 +42,48 @@ finish() { # folder
     slipstream audit "$work/$1" | tail -1
 }
 
+piece() { # folder, problem, further arguments
+    study "$@"
+    finish "$1"
+}
+
 problem=${2:-poisson}
+pieces=()
 case ${1:-} in
 data) make_data "$problem" ;;
 main)
+    study "$problem-main" "$problem" --variants baseline,no-token-attention --seeds 1,2 &
     study "$problem-main" "$problem" --variants "$all" --seeds 0
-    study "$problem-main" "$problem" --variants baseline,no-token-attention --seeds 0,1,2
+    wait $!
     finish "$problem-main"
     ;;
 slices)
     for g in 8 128 256; do
-        study "$problem-g$g" "$problem" --variants baseline,no-token-attention --seeds 0 \
-            --set "model.size.slices=$g"
-        finish "$problem-g$g"
+        piece "$problem-g$g" "$problem" --variants baseline,no-token-attention --seeds 0 \
+            --set "model.size.slices=$g" &
+        pieces+=($!)
     done
     ;;
 depth)
     for layers in 2 4 16; do
-        study "$problem-l$layers" "$problem" --seeds 0 --set "model.size.layers=$layers" \
-            --variants baseline,no-token-attention,frozen-slice,slice-once,mlp-only
-        finish "$problem-l$layers"
+        piece "$problem-l$layers" "$problem" --seeds 0 --set "model.size.layers=$layers" \
+            --variants baseline,no-token-attention,frozen-slice,slice-once,mlp-only &
+        pieces+=($!)
     done
     ;;
 longer)
-    study "$problem-longer" "$problem" --seeds 0 --set steps=8000 --set evaluate_every=400 \
+    piece "$problem-longer" "$problem" --seeds 0 --set steps=8000 --set evaluate_every=400 \
         --variants baseline,no-token-attention,slice-once,mlp-only
-    finish "$problem-longer"
     ;;
 pack)
-    # Runs without weights, checkpoints and data.
-    tar -C "$work" -czf "${3:?a file for the archive}" \
-        --exclude=checkpoints --exclude='model.safetensors' --exclude=data --exclude=lock "$2"
+    rm -rf "$work/packed/$2"
+    mkdir -p "$work/packed"
+    "$python" "$here/pack.py" "$work/$2" "$work/packed/$2"
+    tar -C "$work/packed" -czf "${3:?a file for the archive}" "$2"
     ;;
 *)
     sed -n '2,11p' "$0"
     exit 2
     ;;
 esac
+for one in "${pieces[@]}"; do wait "$one"; done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -10,6 +11,7 @@ from slipstream.core.files import json_text, read_json, write_text
 from slipstream.runs.config import RunConfig
 
 NAME = "study.json"
+LOCK = "lock"
 SCHEMA = 1
 
 
@@ -44,11 +46,14 @@ def read_planned(study: Path) -> list[PlannedCell]:
 
 
 def add_planned(study: Path, cells: Iterable[PlannedCell]) -> None:
-    """Write them down beside those that are there."""
-    before = read_planned(study) if (study / NAME).is_file() else []
-    known = {cell.path: cell for cell in (*before, *cells)}
-    entries = [asdict(cell) for cell in known.values()]
-    write_text(study / NAME, json_text({"schema": SCHEMA, "cells": entries}))
+    """Write them down beside those that are there, or that another process adds just now."""
+    study.mkdir(parents=True, exist_ok=True)
+    with (study / LOCK).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        before = read_planned(study) if (study / NAME).is_file() else []
+        known = {cell.path: cell for cell in (*before, *cells)}
+        entries = [asdict(cell) for cell in known.values()]
+        write_text(study / NAME, json_text({"schema": SCHEMA, "cells": entries}))
 
 
 def _checked(entry: object, where: str) -> PlannedCell:

@@ -1,0 +1,33 @@
+"""Copy what a report needs of a study: records, evaluations, certificate, one prediction a variant.
+
+    python pack.py STUDY FOLDER
+
+Weights, checkpoints and data stay behind; so do the slice weights of all but the headline pair, and
+the predictions of further seeds.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from slipstream.runs.prediction_file import read_prediction, write_prediction
+
+LEFT = ("checkpoints", "data", "model.safetensors", "lock", "log.txt")
+PAIR = ("baseline", "no-token-attention")
+
+
+def pack(study: Path, folder: Path) -> None:
+    shutil.copytree(study, folder, ignore=shutil.ignore_patterns(*LEFT))
+    for file in folder.glob("runs/*/*/*/predictions/*.safetensors"):
+        prediction = read_prediction(file)
+        if prediction.seed != 0:
+            file.unlink()
+        elif prediction.variant not in PAIR:
+            write_prediction(file, replace(prediction, weights=None))
+
+
+if __name__ == "__main__":
+    pack(Path(sys.argv[1]), Path(sys.argv[2]))

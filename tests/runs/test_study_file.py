@@ -1,0 +1,34 @@
+"""The list of a study's cells, added to by several processes at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+from slipstream.runs.study_file import PlannedCell, add_planned, read_planned
+
+
+def _cells(seed: int) -> list[PlannedCell]:
+    return [PlannedCell("poisson", "baseline", seed, f"runs/seed-{seed}")]
+
+
+def _add(study: Path, first: int) -> None:
+    for seed in range(first, first + 25):
+        add_planned(study, _cells(seed))
+
+
+def test_cells_are_added_once_in_their_order(tmp_path: Path) -> None:
+    for seed in (3, 1, 3):
+        add_planned(tmp_path / "study", _cells(seed))
+    assert [cell.seed for cell in read_planned(tmp_path / "study")] == [3, 1]
+
+
+def test_processes_that_add_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_add, args=(tmp_path, 100 * i)) for i in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert len(read_planned(tmp_path)) == 100
