@@ -43,12 +43,12 @@ class ErrorSums:
     def relative(self) -> tuple[Float[Tensor, "S G"], Bool[Tensor, "S G"]]:
         """The relative errors, and where they are defined; 0 where the target is all zero."""
         defined = self.reference != 0  # NaN is defined, and stays NaN
-        ratio = self.difference / torch.where(defined, self.reference, 1)
-        ratio = torch.where(defined, ratio, 0)
+        ratio = self.difference / self.reference.masked_fill(~defined, 1)
+        ratio = ratio.masked_fill(~defined, 0)
         if self.order == 2:
             # The root's slope is infinite at 0: a perfect sample must have a slope of 0, not NaN.
             some = ratio != 0  # NaN stays NaN
-            ratio = torch.where(some, torch.where(some, ratio, 1).sqrt(), 0)
+            ratio = ratio.masked_fill(~some, 1).sqrt().masked_fill(~some, 0)
         return ratio, defined
 
 
@@ -73,10 +73,19 @@ def error_sums(
         difference, reference = difference.square(), reference.square()
     per_channel = difference.sum(1), reference.sum(1)
     difference, reference = (
-        torch.stack([sums[:, list(channels)].sum(-1) for channels in groups.values()], -1)
+        torch.stack([pick(sums, channels).sum(-1) for channels in groups.values()], -1)
         for sums in per_channel
     )
     return ErrorSums(difference, reference, order)
+
+
+def pick(tensor: Float[Tensor, "*B K"], channels: Sequence[int]) -> Float[Tensor, "*B C"]:
+    """Some channels, by views: an index made of a list would be copied to the device, which waits
+    for it."""
+    first, count = channels[0], len(channels)
+    if list(channels) == list(range(first, first + count)):
+        return tensor[..., first : first + count]
+    return torch.stack([tensor[..., channel] for channel in channels], -1)
 
 
 def relative_error(
@@ -158,7 +167,7 @@ def _check_arguments(
     check_shape("target", target, "S N K", (None, None, None))
     samples, points, channels = target.shape
     check_shape("prediction", prediction, "S N K", (samples, points, channels))
-    check_like("prediction", prediction, "target", target.to(prediction.dtype))
+    check_like("prediction", prediction, "target", target.new_empty(0, dtype=prediction.dtype))
     if not groups:
         raise ValueError("groups must name at least one group of output channels, got none")
     for name, members in groups.items():

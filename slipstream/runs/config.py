@@ -18,7 +18,7 @@ from slipstream.models.variants import PAPER, Size, variant_named
 Loss = Literal["relative-l1", "relative-l2", "l1", "mse"]
 Dots = Literal["ieee", "tf32", "tf32x3", "bf16v", "bf16"]
 
-FREE = ("data.store", "data.workers", "log_every", "checkpoint_every", "keep")
+FREE = ("data.store", "data.workers", "cuda_graph", "log_every", "checkpoint_every", "keep")
 """Fields that a resumed run may change: its result does not follow from them."""
 
 
@@ -113,6 +113,9 @@ class RunConfig:
     """bf16 is autocast, with validation in fp32. fp64 is for checks: slow, and without kernels."""
     compile: bool = False
     """By torch.compile."""
+    cuda_graph: bool = True
+    """Record the step once and replay it, on one GPU where all samples give equally many points:
+    the same to the bit, and faster where the host is slower than the GPU."""
     recompute: bool = False
     """Compute the activations of each layer again in the backward pass instead of keeping them."""
     evaluate_every: int

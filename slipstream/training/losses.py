@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from slipstream.metrics import Groups, relative_error
+from slipstream.metrics import Groups, pick, relative_error
 from slipstream.runs.config import Loss
 
 
@@ -14,5 +14,6 @@ def loss_of(kind: Loss, prediction: Tensor, target: Tensor, groups: Groups) -> T
         order = 1 if kind == "relative-l1" else 2
         return relative_error(prediction, target, groups, order=order, check_values=False)  # type: ignore[arg-type]
     counted = sorted({channel for members in groups.values() for channel in members})
-    difference = prediction[..., counted] - target[..., counted]  # of which the target is not bf16
+    # of the two, the target is never bf16
+    difference = pick(prediction, counted) - pick(target, counted)
     return difference.abs().mean() if kind == "l1" else difference.square().mean()

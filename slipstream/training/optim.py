@@ -11,7 +11,12 @@ from slipstream.runs.config import OptimConfig, RunConfig
 
 
 def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.AdamW:
-    """AdamW in one kernel. Matrices decay; biases, norms, temperatures, placeholder do not."""
+    """AdamW in one kernel. Matrices decay; biases, norms, temperatures, placeholder do not.
+
+    On a GPU the learning rate is there too: a recorded step reads it.
+    """
+    on_gpu = next(model.parameters()).is_cuda
+    rate = config.learning_rate
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     others = [p for p in model.parameters() if p.ndim < 2]
     return torch.optim.AdamW(
@@ -19,9 +24,18 @@ def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.AdamW:
             {"params": matrices, "weight_decay": config.weight_decay},
             {"params": others, "weight_decay": 0.0},
         ],
-        lr=config.learning_rate,
+        lr=next(model.parameters()).new_tensor(rate, dtype=torch.float32) if on_gpu else rate,
         fused=True,
+        capturable=on_gpu,
     )
+
+
+def set_learning_rate(optimizer: torch.optim.AdamW, rate: float) -> None:
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def learning_rate(step: int, config: RunConfig) -> float:
@@ -35,7 +49,7 @@ def learning_rate(step: int, config: RunConfig) -> float:
 
 
 def update(
-    model: nn.Module, optimizer: torch.optim.AdamW, loss: Tensor, rate: float, clip: float
+    model: nn.Module, optimizer: torch.optim.AdamW, loss: Tensor, clip: float
 ) -> tuple[Tensor, Tensor]:
     """Clip and step, unless loss or gradient are not finite: then the weights stay as they are.
 
@@ -44,8 +58,6 @@ def update(
     """
     norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
     skipped = (~(norm + loss).isfinite()).to(torch.float32)
-    for group in optimizer.param_groups:
-        group["lr"] = rate
     optimizer.found_inf = skipped  # type: ignore[attr-defined]
     optimizer.step()
     return norm, skipped

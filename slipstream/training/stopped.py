@@ -32,6 +32,8 @@ def memory_message(config: RunConfig, device: torch.device) -> str:
         helps.append("precision=bf16")
     if not config.recompute:
         helps.append("recompute=true")
+    if config.cuda_graph and device.type == "cuda":
+        helps.append("cuda_graph=false")
     helps.append(
         f"model.size.layers and model.size.width (now {config.model.size.layers} and"
         f" {config.model.size.width})"

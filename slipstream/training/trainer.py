@@ -32,7 +32,13 @@ from slipstream.runs.model_file import TrainedModel, build_model, write_model
 from slipstream.training.data import once, prepared, training_loader, validation_loader
 from slipstream.training.distributed import World
 from slipstream.training.losses import loss_of
-from slipstream.training.optim import learning_rate, make_optimizer, update
+from slipstream.training.optim import (
+    learning_rate,
+    make_optimizer,
+    set_learning_rate,
+    update,
+)
+from slipstream.training.replay import Replayed
 from slipstream.training.signals import StopRequest, stop_requests
 from slipstream.training.sinks import Listener
 from slipstream.training.state import Setting, TrainState
@@ -79,6 +85,13 @@ class Trainer:
         if config.compile:
             self.network = torch.compile(self.network)  # type: ignore[assignment]
         self._window = Window(world.device)
+        self.one_by_one = self._why_one_by_one()
+        """Why the steps are launched one by one; None where one is recorded and replayed."""
+        self._launch = (
+            self._launch_one
+            if self.one_by_one
+            else Replayed(self._step_on_device, world.device, config.dtype)
+        )
 
     def run(self) -> Outcome:
         """Train from the newest checkpoint, or from the start, to the last step or a signal.
@@ -103,18 +116,26 @@ class Trainer:
 
     def take_step(self, batch: Batch) -> None:
         """One step of the protocol; nothing in it waits for the device."""
-        config, device = self.config, self.world.device
-        batch = prepared(batch, self.normaliser, device, config.dtype)
+        self.state.step += 1
+        set_learning_rate(self.state.optimizer, learning_rate(self.state.step, self.config))
+        self._launch(batch)
+        self._window.count(batch.rows.shape[0] * batch.rows.shape[1])
+
+    def _launch_one(self, batch: Batch) -> None:
+        self._step_on_device(batch.to(self.world.device, self.config.dtype))
+
+    def _step_on_device(self, batch: Batch) -> None:
+        """All that the device does in a step."""
+        config = self.config
+        batch = batch.normalise(self.normaliser)
         with self._autocast():
             prediction = predict_batch(self.network, batch)
         loss = loss_of(config.optim.loss, prediction, batch.targets, self.groups)
         self.state.optimizer.zero_grad()
         loss.backward()
-        self.state.step += 1
-        rate = learning_rate(self.state.step, config)
         loss = self.world.mean(loss.detach())
-        norm, skipped = update(self.model, self.state.optimizer, loss, rate, config.optim.clip)
-        self._window.add(loss, norm, skipped, batch.rows.shape[0] * batch.rows.shape[1])
+        norm, skipped = update(self.model, self.state.optimizer, loss, config.optim.clip)
+        self._window.add(loss, norm, skipped)
 
     def validate(self) -> dict[str, Any]:
         """The errors on the validation split, without autocast; writes the best model so far."""
@@ -223,6 +244,17 @@ class Trainer:
                 " precision=fp32 may help)"
             )
 
+    def _why_one_by_one(self) -> str | None:
+        if self.world.device.type != "cuda":
+            return "the device is no GPU"
+        if not self.config.cuda_graph:
+            return "cuda_graph is false"
+        if self.world.size > 1:
+            return "several processes train"
+        if not self.state.loader.dataset.counts_are_equal:
+            return "the samples give different numbers of points"
+        return None
+
     def _kernels(self) -> str:
         """Which implementation of slice and deslice a step runs."""
         with self._autocast():
@@ -247,6 +279,7 @@ class Trainer:
             "processes": self.world.size,
             "precision": self.config.precision,
             "kernels": self._kernels(),
+            "launches": f"one by one: {self.one_by_one}" if self.one_by_one else "CUDA graph",
             "log_every": self.config.log_every,
             "parameters": self.model.parameter_count(),
             "commit": commit(),

@@ -15,18 +15,20 @@ class Window:
     """Sums of losses and norms, on the device; read every so many steps."""
 
     def __init__(self, device: torch.device) -> None:
-        self.device = device
+        self._sums = torch.zeros(4, device=device)
         self.reset()
 
     def reset(self) -> None:
-        self._sums = torch.zeros(4, device=self.device)
+        self._sums.zero_()  # in place: a recorded step adds to it
         self._points = 0
         self._since = time.perf_counter()
 
-    def add(self, loss: Tensor, norm: Tensor, skipped: Tensor, points: int) -> None:
+    def add(self, loss: Tensor, norm: Tensor, skipped: Tensor) -> None:
         taken = 1 - skipped
         finite = torch.stack((loss.float(), norm.float())).nan_to_num(0, 0, 0) * taken
         self._sums += torch.cat((finite, torch.stack((taken, skipped))))
+
+    def count(self, points: int) -> None:
         self._points += points
 
     @contextmanager

@@ -32,14 +32,16 @@ def small(**changes: Any) -> RunConfig:
     return overlay(overlay(poisson(), base), given)
 
 
-def trainer(path: Path, config: RunConfig | None = None, **changes: Any) -> Trainer:
+def trainer(
+    path: Path, config: RunConfig | None = None, *, world: World = CPU, **changes: Any
+) -> Trainer:
     """In the folder `path`/run, on data in `path`/data."""
     config = config or small(**changes)
     folder = RunFolder(path / "run")
     store = open_data(config.data, path / "data")
     if not folder.exists:
         folder.begin(config)
-    return Trainer(config, store, folder, CPU)
+    return Trainer(config, store, folder, world)
 
 
 def weights(made: Trainer) -> dict[str, torch.Tensor]:

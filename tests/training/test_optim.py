@@ -13,6 +13,7 @@ from slipstream.training.optim import (
     load_optimizer,
     make_optimizer,
     optimizer_tensors,
+    set_learning_rate,
     update,
 )
 from tests.training.small import small
@@ -60,10 +61,11 @@ def test_a_step_is_that_of_adamw_on_the_clipped_gradient() -> None:
     model, other = line(), line()
     config = OptimConfig(weight_decay=0.1, clip=1.0)
     optimizer = make_optimizer(model, config)
+    set_learning_rate(optimizer, 0.01)
     plain = torch.optim.AdamW(other.parameters(), lr=0.01, weight_decay=0.1, foreach=False)
     for gradient in ([30.0, 40.0], [0.1, 0.2]):
         model.weight.grad = torch.tensor([gradient])
-        norm, skipped = update(model, optimizer, torch.tensor(1.0), 0.01, config.clip)
+        norm, skipped = update(model, optimizer, torch.tensor(1.0), config.clip)
         length = math.hypot(*gradient)
         assert norm.item() == pytest.approx(length) and skipped.item() == 0
         other.weight.grad = torch.tensor([gradient]) / max(1.0, length)
@@ -78,11 +80,11 @@ def test_a_step_that_is_not_finite_changes_nothing(loss: float, gradient: float)
     model = line()
     optimizer = make_optimizer(model, OptimConfig())
     model.weight.grad = torch.ones(1, 2)
-    update(model, optimizer, torch.tensor(1.0), 0.01, 5.0)
+    update(model, optimizer, torch.tensor(1.0), 5.0)
     before = {k: v.clone() for k, v in optimizer_tensors(model, optimizer).items()}
     weight = model.weight.detach().clone()
     model.weight.grad = torch.tensor([[gradient, 1.0]])
-    _, skipped = update(model, optimizer, torch.tensor(loss), 0.01, 5.0)
+    _, skipped = update(model, optimizer, torch.tensor(loss), 5.0)
     assert skipped.item() == 1 and torch.equal(model.weight, weight)
     after = optimizer_tensors(model, optimizer)
     assert all(torch.equal(before[name], after[name]) for name in before)
@@ -100,7 +102,7 @@ def test_a_state_goes_on_in_another_optimizer() -> None:
                 optimizer = make_optimizer(model, OptimConfig())
                 load_optimizer(model, optimizer, saved)
             model.weight.grad = torch.tensor([[1.0, -step]])
-            update(model, optimizer, torch.tensor(1.0), 0.01, 5.0)
+            update(model, optimizer, torch.tensor(1.0), 5.0)
         found.append(model.weight.detach())
     assert torch.equal(*found)
     with pytest.raises(ValueError, match=r"must have weight.exp_avg_sq, got none"):
