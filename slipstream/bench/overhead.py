@@ -48,6 +48,7 @@ class Overhead:
     dtype: Literal["fp32", "bf16"] = "bf16"
     dots: Literal["ieee", "tf32", "bf16"] = "bf16"
     compiled: bool = False
+    cuda_graph: bool = True
     workers: int = 4
     size: Size = PAPER
     impl: Impl = "fused"
@@ -65,6 +66,7 @@ class Overhead:
             steps=steps,
             precision=self.dtype,
             compile=self.compiled,
+            cuda_graph=self.cuda_graph,
             evaluate_every=steps,
         )
 
@@ -97,6 +99,7 @@ def measure_overhead(
         "points": wanted.points, "dtype": wanted.dtype, "dots": wanted.dots,
         "compiled": wanted.compiled, "workers": wanted.workers, "block": block, "times": times,
         **found, "ratio": found["trainer_ms"] / found["bare_ms"],
+        "launches": "one by one" if trainer.one_by_one else "CUDA graph",
         "records": len(rows), "kernels": rows[-1]["kernels"], "peak_gb": rows[-1]["peak_gb"],
     }  # fmt: skip
 

@@ -28,6 +28,7 @@ def trainer(
     points: Annotated[int, typer.Option(help="Of a step.")] = 262_144,
     dtype: Annotated[str, typer.Option(help="bf16 or fp32.")] = "bf16",
     compiled: Annotated[bool, typer.Option(help="By torch.compile.")] = False,
+    graph: Annotated[bool, typer.Option(help="Record the step as a CUDA graph.")] = True,
     workers: Annotated[int, typer.Option(help="Of the loader.")] = 4,
     device: Device = "auto",
 ) -> None:
@@ -45,6 +46,7 @@ def trainer(
         dtype=kind,
         dots="bf16" if kind == "bf16" else "ieee",
         compiled=compiled,
+        cuda_graph=graph,
         workers=workers,
         impl="fused" if where.type == "cuda" else "reference",
     )

@@ -106,6 +106,12 @@ class PointDataset(Dataset[Batch]):
         """Whether all samples give equally many points."""
         return len(set(self._counts)) <= 1
 
+    def in_batches(self, points: int) -> list[range]:
+        """Places in the split, in order: as many at a time as give at most `points` points, but at
+        least one, and one where the samples give different numbers."""
+        size = max(1, points // max(self._counts)) if self.counts_are_equal else 1
+        return [range(start, min(start + size, len(self))) for start in range(0, len(self), size)]
+
     def check_equal_counts(self, indices: Sequence[int]) -> None:
         """Raise unless these samples give equally many points, as those of a batch must."""
         first = indices[0]

@@ -23,6 +23,8 @@ from slipstream.runs.evaluation_file import Number, Protocol, number_name
 from slipstream.runs.model_file import TrainedModel
 
 MEASURES = ("composite", "L1", "L2")
+POINTS_AT_ONCE = 65_536
+"""Samples are put through the model together while they have no more points than these."""
 Progress = Callable[[int, int], None]
 
 
@@ -105,7 +107,7 @@ def measure(
     protocol: Protocol,
     progress: Progress = lambda done, total: None,
 ) -> Measured:
-    """All three measures on every sample of the split, one sample at a time, in fp32."""
+    """All three measures on every sample of the split, in fp32."""
     schema = trained.schema
     kinds: dict[str, tuple[Groups, Order]] = {
         "composite": (schema.target_groups, 1),
@@ -116,9 +118,10 @@ def measure(
     total = protocol.repeats * len(dataset)
     for repeat in range(protocol.repeats):
         parts = []
-        for index in range(len(dataset)):
-            parts.append(_errors_of(trained, dataset[repeat, index], kinds))
-            progress(repeat * len(dataset) + index + 1, total)
+        for indices in dataset.in_batches(POINTS_AT_ONCE):
+            batch = dataset.__getitems__([(repeat, index) for index in indices])
+            parts.append(_errors_of(trained, batch, kinds))
+            progress(repeat * len(dataset) + indices[-1] + 1, total)
         for name, (groups, _) in kinds.items():
             found[name].append(Errors.joined(groups, [part[name] for part in parts]))
     return Measured({name: tuple(errors) for name, errors in found.items()})

@@ -73,6 +73,15 @@ def test_whole_samples_and_fractions(store: Store) -> None:
         Loader(whole, Share(batch_size=2))
 
 
+def test_as_many_samples_at_a_time_as_there_is_room_for(store: Store) -> None:
+    equal = PointDataset(store, "train", points=100)
+    assert equal.in_batches(350) == [range(0, 3), range(3, 6), range(6, 7)]
+    assert equal.in_batches(99) == [range(i, i + 1) for i in range(7)]
+    assert equal.in_batches(10_000) == [range(7)]
+    unequal = PointDataset(store, "train", points=None)
+    assert unequal.in_batches(10_000) == [range(i, i + 1) for i in range(7)]
+
+
 def test_normalising_makes_a_new_batch(store: Store) -> None:
     normaliser = make_normaliser(store.schema, store.statistics)
     batch = PointDataset(store, "train", points=100)[0, 0]

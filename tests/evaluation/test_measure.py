@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from slipstream.data.store import open_store
-from slipstream.evaluation.measure import Measured, definitions, make_dataset, measure, variables
+from slipstream.evaluation.measure import (
+    Measured,
+    Progress,
+    definitions,
+    make_dataset,
+    measure,
+    variables,
+)
 from slipstream.evaluation.run_evaluation import open_data_of
 from slipstream.metrics import Errors, relative_error
 from slipstream.runs.evaluation_file import Number, Protocol
@@ -19,10 +26,12 @@ def trained(made_study: Path) -> TrainedModel:
     return load_model(made_study / "runs/poisson/baseline/seed-0")
 
 
-def measured(trained: TrainedModel, protocol: Protocol) -> Measured:
+def measured(
+    trained: TrainedModel, protocol: Protocol, progress: Progress = lambda done, total: None
+) -> Measured:
     assert trained.config.data.store is not None
     store = open_store(trained.config.data.store)
-    return measure(trained, make_dataset(store, trained, protocol), protocol)
+    return measure(trained, make_dataset(store, trained, protocol), protocol, progress)
 
 
 def number(found: Measured, name: str, variable: str | None = None) -> Number:
@@ -51,6 +60,23 @@ def test_variables_are_measured_in_physical_units(
         groups = {"field": (1, 2, 3)}
         by_hand.append(relative_error(answer, rows[..., 4:], groups, order=order).item())  # type: ignore[arg-type]
     assert number(found, name, "field").mean == pytest.approx(sum(by_hand) / 5, rel=1e-5)
+
+
+def test_samples_taken_together_have_the_errors_they_have_alone(
+    trained: TrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    told: list[tuple[int, int]] = []
+    for points in (1, 10**6):
+        monkeypatch.setattr("slipstream.evaluation.measure.POINTS_AT_ONCE", points)
+        told.clear()
+        one = measured(trained, Protocol(repeats=2), lambda *place: told.append(place))
+        found.append(one.samples())
+        assert told[-1][0] == told[-1][1] == 2 * len(found[-1])
+        assert len(told) == (2 if points > 1 else told[-1][1])
+    assert found[0].keys() == found[1].keys()
+    for sample, numbers in found[0].items():
+        assert numbers == pytest.approx(found[1][sample], rel=1e-5)
 
 
 def test_repeats_draw_other_points(trained: TrainedModel) -> None:
