@@ -17,7 +17,7 @@ from slipstream.reports.fields import field_figure, slice_figure
 from slipstream.reports.figures import FieldRatio, LayerEntropy, Point
 from slipstream.reports.gather import RunData
 from slipstream.reports.scenes import match_runs
-from slipstream.reports.settings import Group, main_groups, sweep
+from slipstream.reports.settings import Group, Swept, main_groups, sweep
 from slipstream.reports.study_tables import GRID
 from slipstream.reports.style import save, svg_text
 from slipstream.reports.system_tables import system_points
@@ -93,11 +93,11 @@ def _first(groups: Sequence[Group], variants: set[str]) -> Group | None:
     return next((group for group in groups if variants <= set(group.variants)), None)
 
 
-def _sweep_points(runs: Sequence[RunData], field: str, variants: Sequence[str]) -> list[Point]:
+def _sweep_points(runs: Sequence[RunData], field: Swept, variants: Sequence[str]) -> list[Point]:
     """Of the first experiment that was swept."""
     swept = sweep(runs, field)
     return [
-        Point(row.variant, getattr(group.size, field), row.mean, row.std)
+        Point(row.variant, group.at(field), row.mean, row.std)
         for group in (swept[0] if swept else [])
         for row in group.rows()
         if row.variant in variants

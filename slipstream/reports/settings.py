@@ -1,9 +1,10 @@
-"""Runs in groups that may be compared: one experiment, one size of model."""
+"""Runs in groups that may be compared: one experiment, one size of model, one length."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from slipstream.evaluation.compare import Row, compare
 from slipstream.evaluation.summary import Summary, summarise
@@ -11,14 +12,23 @@ from slipstream.models.variants import BASELINE, Size
 from slipstream.reports.gather import RunData
 from slipstream.runs.evaluation_file import Evaluation, Locality
 
+Swept = Literal["slices", "layers", "steps"]
+
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in variant and seed alone."""
+    """Runs that differ in variant and seed alone, or also in their steps where they had to."""
 
     experiment: str
     size: Size
     runs: tuple[RunData, ...]
+
+    @property
+    def steps(self) -> int:
+        return self.runs[0].config.steps
+
+    def at(self, field: Swept) -> int:
+        return self.steps if field == "steps" else getattr(self.size, field)
 
     def rows(self) -> list[Row]:
         """Best validation error of each variant at equal steps."""
@@ -66,27 +76,46 @@ def main_groups(runs: Iterable[RunData]) -> list[Group]:
     ]
 
 
-def sweep(runs: Sequence[RunData], field: str) -> list[list[Group]]:
-    """For each experiment, the groups that differ in one field of the size, ascending.
+def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
+    """For each experiment, the groups that differ from the main one in this alone, ascending.
 
     Only where there are at least two, among those with a baseline.
     """
     found = []
     for main in main_groups(runs):
-        own = [
-            group
-            for group in _all_groups(runs)
-            if group.experiment == main.experiment
-            and BASELINE in group.variants
-            and replace(group.size, **{field: 1}) == replace(main.size, **{field: 1})
-        ]
-        if len(own) > 1:
-            found.append(sorted(own, key=lambda group: getattr(group.size, field)))
+        own = {main.at(field): main}
+        for group in _all_groups(runs):
+            if BASELINE in group.variants and _differ_in(field, group, main):
+                own.setdefault(group.at(field), group)
+        if len(own) > 1 and BASELINE in main.variants:
+            found.append([own[value] for value in sorted(own)])
     return found
 
 
+def _differ_in(field: Swept, group: Group, main: Group) -> bool:
+    if group.experiment != main.experiment:
+        return False
+    if field == "steps":
+        return group.size == main.size
+    size = replace(main.size, **{field: group.at(field)})
+    return group.size == size and group.steps == main.steps
+
+
 def _all_groups(runs: Iterable[RunData]) -> list[Group]:
-    found: dict[tuple[str, Size], list[RunData]] = {}
+    """A second run of the same variant and seed belongs to another group: that of its length."""
+    found: dict[tuple[str, Size], list[list[RunData]]] = {}
     for run in runs:
-        found.setdefault((run.config.experiment, run.size), []).append(run)
-    return [Group(name, size, tuple(own)) for (name, size), own in found.items()]
+        groups = found.setdefault((run.config.experiment, run.size), [])
+        free = [own for own in groups if not any(_same_cell(run, other) for other in own)]
+        if not free:
+            groups.append([run])
+            continue
+        as_long = (own for own in free if own[0].config.steps == run.config.steps)
+        next(as_long, free[0]).append(run)
+    return [
+        Group(name, size, tuple(own)) for (name, size), groups in found.items() for own in groups
+    ]
+
+
+def _same_cell(one: RunData, other: RunData) -> bool:
+    return (one.variant, one.config.seed) == (other.variant, other.config.seed)

@@ -9,6 +9,7 @@ from typing import Any
 
 from slipstream.core.runtime import versions
 from slipstream.reports import pictures
+from slipstream.reports.claims import claims_table
 from slipstream.reports.content import Definition, Report, RunCard, Section, Table
 from slipstream.reports.gather import Gathered, RunData
 from slipstream.reports.insight_tables import insight_tables
@@ -19,11 +20,12 @@ from slipstream.reports.study_tables import study_tables
 from slipstream.reports.system_tables import system_tables
 
 _SECTIONS = {
+    "Claims": ("claims",),
     "Errors": ("main", "ratio"),
     "Each variable": ("variables-l1", "variables-l2", "noise"),
     "Fields": (),
     "Slices": ("slices",),
-    "Controls": ("grid", "sweep-slices", "capacity", "sweep-layers"),
+    "Controls": ("grid", "sweep-slices", "capacity", "sweep-layers", "sweep-steps"),
     "Theory": ("budgets", "locality"),
     "Speed and memory": ("systems-model", "systems-layer"),
 }
@@ -43,9 +45,11 @@ def tell(
     gallery = Gallery(folder)
     compared = [run for group in main_groups(runs) for run in group.runs]
     scenes = read_scenes(compared, problems)
+    claims = claims_table(runs)
     made = [*study_tables(runs), *insight_tables(runs), *system_tables(bench)]
-    tables = {table.name: table for table in made}
+    tables = {table.name: table for table in (*made, *([claims] if claims else []))}
     drawn = {
+        "Claims": [],
         "Errors": pictures.error_pictures(runs, gallery),
         "Each variable": [],
         "Fields": pictures.field_pictures(scenes, gallery),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from slipstream.evaluation.compare import Row, ratio_std
 from slipstream.models.variants import BASELINE, VARIANTS
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.gather import RunData
-from slipstream.reports.settings import Group, main_groups, sweep
+from slipstream.reports.settings import Group, Swept, main_groups, sweep
 
 NOT_RUN = Cell(text="not run", kind="text")
 HEADLINE = (BASELINE, "no-token-attention")
@@ -20,7 +20,7 @@ def study_tables(runs: Sequence[RunData]) -> list[Table]:
     found = [main_table(groups), ratio_table(groups)]
     found += [per_variable(groups, measure) for measure in ("L1", "L2")]
     found += [noise(groups), grid(groups), capacity(groups)]
-    found += [sweep_table(runs, "slices"), sweep_table(runs, "layers")]
+    found += [sweep_table(runs, field) for field in SWEEPS]
     return [table for table in found if table is not None]
 
 
@@ -197,12 +197,16 @@ def capacity(groups: Sequence[Group]) -> Table | None:
     return Table("capacity", "Capacity control", caption, columns, tuple(rows))
 
 
-_SWEEPS = {"slices": ("G", "Number of slices"), "layers": ("L", "Depth")}
+SWEEPS: Mapping[Swept, tuple[str, str]] = {
+    "slices": ("G", "Number of slices"),
+    "layers": ("L", "Depth"),
+    "steps": ("steps", "Length of training"),
+}
 
 
-def sweep_table(runs: Sequence[RunData], field: str) -> Table | None:
-    """Validation error, and ratio to the baseline of the same size, against G or L."""
-    letter, title = _SWEEPS[field]
+def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
+    """Validation error, and ratio to the baseline of the same size and length, against one."""
+    letter, title = SWEEPS[field]
     groups = [group for swept in sweep(runs, field) for group in swept]
     if not groups:
         return None
@@ -212,7 +216,7 @@ def sweep_table(runs: Sequence[RunData], field: str) -> Table | None:
         found = {row.variant: row for row in group.rows()}
         base = found[BASELINE]
         cells = [error_cell(base), *(ratio_cell(found.get(variant), base) for variant in others)]
-        size = Cell(getattr(group.size, field), kind="count")
+        size = Cell(group.at(field), kind="count")
         rows.append((words(group.experiment), size, *cells))
     caption = (
         f"Validation error of the baseline, and of the other variants over that of the baseline"

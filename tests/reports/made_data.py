@@ -20,13 +20,14 @@ def run(
     name: str = "poisson",
     evaluation: Evaluation | None = None,
     parameters: int = 100,
+    steps: int = 200,
     **size: int,
 ) -> RunData:
-    """A finished run with one validation; `layers=2`, `slices=8` change the size."""
-    config = experiment("poisson")
+    """A finished run with two validations; `layers=2`, `slices=8` change the size."""
+    config = replace(experiment("poisson"), steps=steps)
     model = replace(config.model, variant=variant, size=replace(config.model.size, **size))
     config = replace(config, model=model, seed=seed, experiment=name)
-    curve = Curve(name, variant, seed, {100: 2 * error, 200: error}, 200)
+    curve = Curve(name, variant, seed, {steps // 2: 2 * error, steps: error}, steps)
     starts = ({"parameters": parameters, "device": "a CPU"},)
     return RunData(RunFolder(Path("nowhere")), config, curve, True, starts, evaluation, ())
 

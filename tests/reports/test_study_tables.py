@@ -158,3 +158,26 @@ def test_a_baseline_alone() -> None:
 @pytest.mark.parametrize("variant", [v for v in VARIANTS if v != "baseline"])
 def test_a_variant_alone_has_nothing_to_be_compared_to(variant: str) -> None:
     assert set(tables(run(variant, 0.1))) == {"main"}
+
+
+def test_a_second_run_of_a_cell_is_of_another_length() -> None:
+    runs = [
+        run("baseline", 0.2), run("baseline", 0.1, steps=400),
+        run("slice-once", 0.3), run("slice-once", 0.4, steps=400),
+        run("mlp-only", 0.6), run("untied", 0.15, steps=400),
+    ]  # fmt: skip
+    found = tables(*runs)
+    assert texts(found["main"]) == [["poisson", "0.200", "0.300", "0.600"]]
+    table = found["sweep-steps"]
+    assert table.columns == ("experiment", "steps", "baseline", "untied", "slice-once", "mlp-only")
+    assert texts(table) == [
+        ["poisson", "200", "0.200", "not run", "1.50×", "3.00×"],
+        ["poisson", "400", "0.100", "1.50×", "4.00×", "not run"],
+    ]
+    assert not sweep(runs, "slices")
+
+
+def test_runs_of_different_length_are_compared_where_no_cell_comes_twice() -> None:
+    found = tables(run("baseline", 0.2), run("mlp-only", 0.6, steps=400))
+    assert len(found["main"].rows) == 1 and "poisson 200" in found["main"].caption
+    assert "sweep-steps" not in found

@@ -1,0 +1,303 @@
+"""The paper's claims, each with the number that bears on it, its error bar and a verdict.
+
+A claim holds where the number lies on its side of the bound by two standard deviations, does not
+hold where it lies on the other side by as much, and is undecided in between. A single seed is taken
+to scatter like the baseline's seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from slipstream.evaluation.compare import Row
+from slipstream.models.variants import BASELINE
+from slipstream.reports.content import Cell, Table
+from slipstream.reports.gather import RunData
+from slipstream.reports.settings import Group, Swept, main_groups, sweep
+from slipstream.reports.study_tables import words
+
+ATTENTION_FREE = "no-token-attention"
+COSTS_LITTLE = 1.08
+"""Largest ratio that the paper found without token attention."""
+FROZEN_COSTS = 1.17
+"""Largest ratio that the paper found with the slices of the first layer."""
+COSTS_MUCH = 1.05
+
+
+@dataclass(frozen=True)
+class Number:
+    value: float
+    std: float = 0.0
+    """0 where the number is not drawn at random, as over a sweep or within one run."""
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What there is of one experiment."""
+
+    main: Group
+    sweeps: dict[Swept, list[Group]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    what: str
+    """The number that decides it."""
+    measure: Callable[[Evidence], Number | None]
+    side: Literal["at most", "at least"]
+    bound: float
+    kind: Literal["ratio", "error"] = "ratio"
+
+    def verdict(self, number: Number) -> str:
+        sign = 1 if self.side == "at most" else -1
+        above = sign * (number.value - self.bound)  # negative on the claim's own side
+        if above + 2 * number.std <= 0:
+            return "holds"
+        return "does not hold here" if above - 2 * number.std > 0 else "undecided"
+
+
+def ratio(group: Group, variant: str, base: str = BASELINE) -> Number | None:
+    """Of validation errors, with the spread of both."""
+    row, over = group.row(variant), group.row(base)
+    if row is None or over is None:
+        return None
+    value = row.mean / over.mean
+    shares = [_share(one, group) for one in (row, over)]
+    return Number(value, abs(value) * math.hypot(*shares))
+
+
+def _share(row: Row, group: Group) -> float:
+    """Standard deviation over the mean; the baseline's where there is one seed alone."""
+    if row.std is None:
+        base = group.row(BASELINE)
+        return base.std / base.mean if base and base.std is not None else 0.0
+    return row.std / row.mean
+
+
+def _ratio_of(variant: str, base: str = BASELINE) -> Callable[[Evidence], Number | None]:
+    return lambda evidence: ratio(evidence.main, variant, base)
+
+
+def _over_sweep(
+    field: Swept, variant: str, pick: Callable[..., Number]
+) -> Callable[[Evidence], Number | None]:
+    """The largest or smallest ratio of a sweep, with the spread of the main group's."""
+
+    def measure(evidence: Evidence) -> Number | None:
+        known = [(g.at(field), ratio(g, variant)) for g in evidence.sweeps.get(field, ())]
+        found = [
+            Number(one.value, one.std, f"{_LETTERS[field]} = {at}") for at, one in known if one
+        ]
+        main = ratio(evidence.main, variant)
+        if len(found) < 2 or main is None:
+            return None
+        extreme = pick(found, key=lambda one: one.value)
+        std = extreme.std or extreme.value * main.std / main.value
+        return Number(extreme.value, std, extreme.where)
+
+    return measure
+
+
+_LETTERS: dict[Swept, str] = {"slices": "G", "layers": "L", "steps": "steps"}
+
+
+def _gap_closed_by_depth(evidence: Evidence) -> Number | None:
+    """Frozen slices: ratio at the largest depth over that at the smallest."""
+    found = [ratio(group, "frozen-slice") for group in evidence.sweeps.get("layers", ())]
+    main = ratio(evidence.main, "frozen-slice")
+    if len(found) < 2 or found[0] is None or found[-1] is None or main is None:
+        return None
+    value = found[-1].value / found[0].value
+    return Number(value, value * math.sqrt(2) * main.std / main.value)
+
+
+def _share_of_gap(evidence: Evidence) -> Number | None:
+    """How much of what mlp-only lacks a wider one makes up for."""
+    rows = [evidence.main.row(name) for name in ("mlp-only", "mlp-only-wide", BASELINE)]
+    if any(row is None for row in rows):
+        return None
+    narrow, wide, base = (row for row in rows if row is not None)
+    gap = narrow.mean - base.mean
+    if gap <= 0:
+        return None
+    shares = [row.mean * _share(row, evidence.main) for row in (narrow, wide)]
+    return Number((narrow.mean - wide.mean) / gap, math.hypot(*shares) / gap)
+
+
+def _pressure_over_velocity(evidence: Evidence) -> Number | None:
+    """The ratio mlp-only over baseline of the pressure, over that of the velocity."""
+    errors = evidence.main.summaries("L1")
+    ratios = []
+    for word in ("pressure", "velocity"):
+        names = [v for name, v in errors if name == BASELINE and v is not None and word in v]
+        pair = [errors.get((v, names[0])) if names else None for v in ("mlp-only", BASELINE)]
+        if pair[0] is None or pair[1] is None or not pair[1].mean or not pair[0].mean:
+            return None
+        spread = (pair[1].std or 0.0) / pair[1].mean
+        ratios.append(Number(pair[0].mean / pair[1].mean, spread))
+    value = ratios[0].value / ratios[1].value
+    return Number(value, value * math.hypot(ratios[0].std, ratios[1].std))
+
+
+def _largest_noise(evidence: Evidence) -> Number | None:
+    """Largest relative standard deviation of the baseline's errors over draws of the points."""
+    found = [
+        Number(number.relative_std, where=str(number.variable))
+        for one in evidence.main.evaluations
+        if one.variant == BASELINE
+        for number in one.numbers
+        if number.measure == "L1" and number.relative_std is not None
+    ]
+    return max(found, key=lambda one: one.value) if found else None
+
+
+def _first_layer(evidence: Evidence) -> Number | None:
+    """Entropy of the first layer over the largest possible, of the baseline."""
+    for one in evidence.main.first_seeds():
+        if one.variant == BASELINE and one.slices and one.slices[0].slices > 1:
+            layer = one.slices[0]
+            return Number(layer.mean("entropy") / layer.largest_entropy)
+    return None
+
+
+CLAIMS = (
+    Claim(
+        "Token attention is removable",
+        "error of no-token-attention over the baseline's",
+        _ratio_of(ATTENTION_FREE),
+        "at most",
+        COSTS_LITTLE,
+    ),
+    Claim(
+        "The coupling is not removable",
+        "error of mlp-only over the baseline's",
+        _ratio_of("mlp-only"),
+        "at least",
+        COSTS_MUCH,
+    ),
+    Claim(
+        "The point stream is not removable",
+        "error of slice-once over the baseline's",
+        _ratio_of("slice-once"),
+        "at least",
+        COSTS_MUCH,
+    ),
+    Claim(
+        "Slicing anew in every layer gains little",
+        "error of frozen-slice over the baseline's",
+        _ratio_of("frozen-slice"),
+        "at most",
+        FROZEN_COSTS,
+    ),
+    Claim(
+        "Tying has nothing to do with it: attention is removable untied too",
+        "error of untied-no-token-attention over that of untied",
+        _ratio_of("untied-no-token-attention", "untied"),
+        "at most",
+        COSTS_LITTLE,
+    ),
+    Claim(
+        "It does not depend on the number of slices",
+        "largest error of no-token-attention over the baseline's with the same G",
+        _over_sweep("slices", ATTENTION_FREE, max),
+        "at most",
+        COSTS_LITTLE,
+    ),
+    Claim(
+        "Capacity does not repair it",
+        "share of the gap of mlp-only that mlp-only-wide closes",
+        _share_of_gap,
+        "at most",
+        0.1,
+        "error",
+    ),
+    Claim(
+        "Pressure suffers more than velocity",
+        "test error of mlp-only over the baseline's, that of pressure over that of velocity",
+        _pressure_over_velocity,
+        "at least",
+        1.0,
+    ),
+    Claim(
+        "Subsampling noise is small",
+        "largest relative standard deviation of the baseline's test errors over draws of points",
+        _largest_noise,
+        "at most",
+        0.01,
+        "error",
+    ),
+    Claim(
+        "The first layer spreads its points almost evenly over the slices",
+        "mean entropy of the baseline's first layer over ln G",
+        _first_layer,
+        "at least",
+        0.95,
+        "error",
+    ),
+    Claim(
+        "Predicted: the gap of mlp-only persists at every depth",
+        "smallest error of mlp-only over the baseline's with the same L",
+        _over_sweep("layers", "mlp-only", min),
+        "at least",
+        COSTS_MUCH,
+    ),
+    Claim(
+        "Predicted: the gap of slice-once persists at every depth",
+        "smallest error of slice-once over the baseline's with the same L",
+        _over_sweep("layers", "slice-once", min),
+        "at least",
+        COSTS_MUCH,
+    ),
+    Claim(
+        "Predicted: depth closes the gap of frozen slices",
+        "frozen-slice over the baseline: the ratio at the largest L over that at the smallest",
+        _gap_closed_by_depth,
+        "at most",
+        1.0,
+    ),
+)
+
+
+def claims_table(runs: Sequence[RunData]) -> Table | None:
+    """Every claim that some experiment bears on; those that none does are named in a note."""
+    fields: tuple[Swept, ...] = ("slices", "layers", "steps")
+    swept = {field: {g[0].experiment: g for g in sweep(runs, field)} for field in fields}
+    rows, silent = [], []
+    for claim in CLAIMS:
+        own = []
+        for group in main_groups(runs):
+            known = {field: swept[field].get(group.experiment, []) for field in fields}
+            number = claim.measure(Evidence(group, known))
+            if number is not None and math.isfinite(number.value):
+                own.append(_row(claim, group.experiment, number))
+        rows += own
+        if not own:
+            silent.append(claim.text[0].lower() + claim.text[1:])
+    if not rows:
+        return None
+    caption = (
+        "The number that decides each claim, with one standard deviation; it holds where the number"
+        " is on its side of the bound by two of them, and is undecided within two. A single seed is"
+        " taken to scatter like the baseline's. Bounds: 1.08 and 1.17 are the largest costs that"
+        " the paper reports for these two, the others are ours."
+    )
+    notes = (f"No run bears on: {'; '.join(silent)}.",) if silent else ()
+    columns = ("claim", "experiment", "which number", "number", "must be", "verdict")
+    return Table("claims", "The paper's claims", caption, columns, tuple(rows), notes)
+
+
+def _row(claim: Claim, experiment: str, number: Number) -> tuple[Cell, ...]:
+    what = f"{claim.what} ({number.where})" if number.where else claim.what
+    return (
+        words(claim.text),
+        words(experiment),
+        words(what),
+        Cell(number.value, number.std or None, kind=claim.kind),
+        words(f"{claim.side} {claim.bound:g}"),
+        words(claim.verdict(number)),
+    )

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from slipstream.reports.claims import CLAIMS, Claim, Number, claims_table
+from slipstream.reports.gather import RunData
+from slipstream.reports.tables import cell_text
+from slipstream.runs.evaluation_file import LayerSlices
+from tests.reports.made_data import evaluation, run
+
+BASE = [run("baseline", 0.99), run("baseline", 1.01, 1)]  # which scatters by 1.4 %
+
+
+def verdicts(*runs: RunData) -> dict[str, tuple[str, str]]:
+    """Number and verdict by the first words of the claim."""
+    table = claims_table(runs)
+    if table is None:
+        return {}
+    rows = [[cell_text(cell) for cell in row] for row in table.rows]
+    return {" ".join(row[0].split()[:3]): (row[3], row[5]) for row in rows}
+
+
+def claim(side: str, bound: float) -> Claim:
+    return Claim("", "", lambda evidence: None, side, bound)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("side", "value", "std", "verdict"),
+    [
+        ("at most", 0.9, 0.04, "holds"),
+        ("at most", 0.9, 0.06, "undecided"),
+        ("at most", 1.1, 0.06, "undecided"),
+        ("at most", 1.1, 0.04, "does not hold here"),
+        ("at most", 1.0, 0.0, "holds"),
+        ("at least", 1.1, 0.04, "holds"),
+        ("at least", 1.1, 0.06, "undecided"),
+        ("at least", 0.9, 0.04, "does not hold here"),
+    ],
+)
+def test_a_verdict_wants_two_standard_deviations(
+    side: str, value: float, std: float, verdict: str
+) -> None:
+    assert claim(side, 1.0).verdict(Number(value, std)) == verdict
+
+
+def test_attention_coupling_and_stream() -> None:
+    found = verdicts(
+        *BASE,
+        run("no-token-attention", 1.01),
+        run("no-token-attention", 1.03, 1),
+        run("mlp-only", 3.0),
+        run("slice-once", 1.06),
+        run("frozen-slice", 1.3),
+    )
+    assert found["Token attention is"] == ("1.02 ± 0.02×", "holds")
+    assert found["The coupling is"] == ("3.00 ± 0.06×", "holds"), "scatters like the baseline"
+    assert found["The point stream"] == ("1.06 ± 0.02×", "undecided")
+    assert found["Slicing anew in"][1] == "does not hold here"
+    assert "Tying has nothing" not in found
+
+
+def test_tying_compares_the_untied_with_the_untied() -> None:
+    found = verdicts(*BASE, run("untied", 2.0), run("untied-no-token-attention", 2.02))
+    assert found["Tying has nothing"] == ("1.01 ± 0.02×", "holds")
+
+
+def test_capacity_is_the_share_of_the_gap() -> None:
+    found = verdicts(*BASE, run("mlp-only", 3.0), run("mlp-only-wide", 2.0))
+    assert found["Capacity does not"][0].startswith("0.500 ±")
+    assert found["Capacity does not"][1] == "does not hold here"
+    assert "Capacity does not" not in verdicts(
+        *BASE, run("mlp-only", 0.9), run("mlp-only-wide", 1.0)
+    )
+
+
+def test_pressure_and_velocity() -> None:
+    errors = {"pressure_coefficient": 0.1, "surface_velocity": 0.2}
+    worse = {"pressure_coefficient": 0.4, "surface_velocity": 0.4}
+    found = verdicts(
+        run("baseline", 1.0, evaluation=evaluation("baseline", **errors)),
+        run("mlp-only", 2.0, evaluation=evaluation("mlp-only", **worse)),
+    )
+    assert found["Pressure suffers more"] == ("2.00×", "holds")
+    fields = evaluation("baseline", potential=0.1)
+    assert "Pressure suffers more" not in verdicts(run("baseline", 1.0, evaluation=fields))
+
+
+def test_noise_and_entropy() -> None:
+    layer = LayerSlices("first", 4, (0.5,), (0.8 * math.log(4),), (4.0,), (0,))
+    noisy = replace(evaluation("baseline", 0, 3, p=0.2), slices=(layer,))
+    found = verdicts(run("baseline", 1.0, evaluation=noisy))
+    assert found["Subsampling noise is"] == ("0.0100", "holds")
+    assert found["The first layer"] == ("0.800", "does not hold here")
+
+
+def test_sweeps() -> None:
+    runs = [*BASE, run("no-token-attention", 1.0), run("mlp-only", 2.0), run("frozen-slice", 1.1)]
+    for slices, error in ((8, 1.2), (256, 0.9)):
+        runs += [run("baseline", 1.0, slices=slices)]
+        runs += [run("no-token-attention", error, slices=slices)]
+    for layers, error in ((2, 1.2), (16, 1.01)):
+        runs += [run("baseline", 1.0, layers=layers), run("mlp-only", 1.5, layers=layers)]
+        runs += [run("frozen-slice", error, layers=layers)]
+    found = verdicts(*runs)
+    assert found["It does not"] == ("1.20 ± 0.02×", "does not hold here")
+    table = claims_table(runs)
+    assert table is not None
+    assert "G = 8" in next(cell_text(r[2]) for r in table.rows if "number of" in r[0].text)
+    by_claim = {row[0].text: cell_text(row[3]) for row in table.rows}
+    assert by_claim["Predicted: the gap of mlp-only persists at every depth"] == "1.50 ± 0.03×"
+    assert by_claim["Predicted: depth closes the gap of frozen slices"] == "0.842 ± 0.02×"
+    assert table.notes == (
+        "No run bears on: the point stream is not removable; tying has nothing to do with it:"
+        " attention is removable untied too; capacity does not repair it; pressure suffers more"
+        " than velocity; subsampling noise is small; the first layer spreads its points almost"
+        " evenly over the slices; predicted: the gap of slice-once persists at every depth.",
+    )
+
+
+def test_without_anything_to_compare_there_is_no_table() -> None:
+    assert claims_table([run("mlp-only", 1.0)]) is None
+
+
+def test_every_claim_has_a_text_of_its_own() -> None:
+    assert len({one.text for one in CLAIMS}) == len({one.what for one in CLAIMS}) == len(CLAIMS)
