@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -229,22 +229,24 @@ def _capacity(axes: Axes, rows: Sequence[Row], parameters: Mapping[str, int]) ->
 
 
 def _per_field(axes: Axes, fields: Sequence[FieldRatio]) -> None:
-    fields = [each for each in fields if finite(each.measured)]
-    if not fields:
+    known = [(f.experiment, f.field, f.measured) for f in fields if finite(f.measured)]
+    if not known:
         return say(axes)
-    experiments = _in_order(each.experiment for each in fields)
-    names = _in_order(each.field for each in fields)
-    for k, name in enumerate(names):
-        for each in fields:
-            if each.field == name and finite(each.measured):
-                place = experiments.index(each.experiment)
-                mark(axes, style.series_look(k), each.measured, place)
+    experiments = _in_order(experiment for experiment, _, _ in known)
+    ratios = [1.0, *(ratio for _, _, ratio in known)]
+    middle = math.sqrt(min(ratios) * max(ratios))
+    for row, name in enumerate(experiments):
+        own = [(field, ratio) for experiment, field, ratio in known if experiment == name]
+        for k, (field, ratio) in enumerate(own):
+            place = row + 0.7 * ((k + 0.5) / len(own) - 0.5)
+            mark(axes, style.series_look(k), ratio, place)
+            left = ratio > middle  # its name, on the side where there is room
+            side: dict[str, Any] = {"ha": "right" if left else "left", "va": "center"}
+            note(axes, plain(field), (ratio, place), (-4 if left else 4, 0), **side)
     axes.axvline(1, color="black", lw=0.6, zorder=1)
     rows_axis(axes, experiments)
-    log_axis(axes, "x", [1.0, *(each.measured for each in fields)], suffix="×")
+    log_axis(axes, "x", ratios, suffix="×")
     axes.set_xlabel("test error of mlp-only over the baseline's")
-    looks = [(style.series_look(k), plain(name)) for k, name in enumerate(names)]
-    legend_above(axes, [handle(look, name, line=False) for look, name in looks])
 
 
 @house()

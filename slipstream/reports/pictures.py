@@ -184,9 +184,9 @@ def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
             matched.labels,
         )
         caption = (
-            f"{matched.experiment}: the closest slice functions of the last layer, matched by the"
-            " Hungarian method over the points; each over its own maximum. Cosine similarity of"
-            f" the median pair of all: {matched.median:.2f}."
+            f"{matched.experiment}: the closest slice functions of the last layer on the side"
+            " shown, matched by the Hungarian method over the points; each over its own maximum."
+            f" Cosine similarity of the median pair of all: {matched.median:.2f}."
         )
         name = f"slices-{matched.experiment}"
         found.append(gallery.picture(name, "Learned slice functions", caption, drawn))

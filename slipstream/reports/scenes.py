@@ -10,7 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from slipstream.data.fields import Field
-from slipstream.evaluation.slices import match_slices, point_entropy
+from slipstream.evaluation.slices import Match, match_slices, point_entropy
+from slipstream.reports.canvas import camera
 from slipstream.reports.content import Array, Scene, SceneField
 from slipstream.reports.gather import RunData
 from slipstream.runs.prediction_file import Prediction, read_prediction
@@ -132,7 +133,8 @@ def _length(values: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class MatchedSlices:
-    """The closest slice functions of two variants on one sample, last layer."""
+    """The closest slice functions of two variants on one sample, last layer: of a surface, those
+    on the side that is seen."""
 
     experiment: str
     labels: tuple[str, str]
@@ -179,20 +181,35 @@ def _match(first: Prediction, second: Prediction, labels: tuple[str, str]) -> Ma
     assert first.weights is not None and second.weights is not None
     functions = [p.weights.float().flatten(1).numpy() for p in (first, second)]  # type: ignore[union-attr]
     pairs = match_slices(functions[0], functions[1])
-    close = pairs[:SLICE_PAIRS]
+    points, all_normals = len(functions[0]), _normals(first)
+    coords = _in_space(first.coords)[:points]
+    normals = None if all_normals is None else all_normals[:points]
+    close = pairs if normals is None else _seen_first(pairs, functions[0], coords, normals)
+    close = close[:SLICE_PAIRS]
     columns = [m.first for m in close], [m.second for m in close]
-    points = len(functions[0])
-    normals = _normals(first)
     return MatchedSlices(
         first.experiment,
         labels,
-        _in_space(first.coords)[:points],
-        None if normals is None else normals[:points],
+        coords,
+        normals,
         (functions[0][:, columns[0]].T, functions[1][:, columns[1]].T),
         (_entropy(first.weights), _entropy(second.weights)),
         tuple(m.similarity for m in close),
         pairs[len(pairs) // 2].similarity,
     )
+
+
+def _seen_first(
+    pairs: Sequence[Match], functions: Array, coords: Array, normals: Array
+) -> list[Match]:
+    """First those whose function lies mostly on the side of the body that a picture shows."""
+    seen = normals @ camera(coords)[2] > 0
+
+    def hidden(pair: Match) -> bool:
+        function = functions[:, pair.first]
+        return bool(function[seen].sum() < 0.5 * function.sum())
+
+    return sorted(pairs, key=hidden)
 
 
 def _entropy(weights: Tensor) -> Array:

@@ -165,7 +165,8 @@ def test_the_four_controls() -> None:
     assert [bar.get_height() for bar in c.patches] == [3.0, 2.9, 1.0]
     assert [text.get_text() for text in c.texts] == ["0.58×", "1.12×", "1.00×"]
     assert d.get_xscale() == "log" and len(marks(d)) == 2
-    assert d.get_legend().get_texts()[1].get_text() == "wall shear stress"
+    assert [text.get_text() for text in d.texts] == ["pressure", "wall shear stress"]
+    assert [text.get_ha() for text in d.texts] == ["right", "left"]
     assert "not run" not in texts(figure)
 
 

@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from slipstream.data.fields import Field, Schema
+from slipstream.evaluation.slices import Match
 from slipstream.reports import scenes
+from slipstream.reports.canvas import camera
 from slipstream.reports.gather import RunData, gather
 from slipstream.reports.scenes import make_scene, match_runs, read_scenes
 from slipstream.runs.prediction_file import Prediction, read_prediction, write_prediction
@@ -114,3 +116,17 @@ def test_slices_of_two_variants_are_matched(runs: tuple[RunData, ...]) -> None:
     assert found.median <= found.similarities[2]
     assert match_runs(runs, ("baseline", "mlp-only")) == []
     assert match_runs(runs, ("baseline", "untied")) == []
+
+
+def test_of_a_body_the_slices_on_the_side_shown_come_first() -> None:
+    draw = np.random.default_rng(0)
+    normals = draw.normal(size=(400, 3)).astype(np.float32)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    coords = normals * np.float32([2.0, 1.0, 1.0])
+    toward = camera(coords)[2]
+    here = np.maximum(normals @ toward, 0)
+    there = np.maximum(-normals @ toward, 0)
+    functions = np.stack([there, here, here**2, there**2], 1).astype(np.float32)
+    pairs = [Match(i, i, 1 - i / 10) for i in range(4)]
+    found = scenes._seen_first(pairs, functions, coords, normals)
+    assert [pair.first for pair in found] == [1, 2, 0, 3]
