@@ -6,6 +6,7 @@
 #   run.sh depth PROBLEM       L = 2, 4, 16 for five variants
 #   run.sh longer PROBLEM      twice the steps for four variants: have the curves flattened?
 #   run.sh pack FOLDER FILE    what a report needs of a study, as a .tgz
+#   run.sh report              tables/ and figures/ here, from records/
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
 # DEVICE is cuda unless given, MORE is added to every study.
@@ -81,8 +82,14 @@ pack)
     "$python" "$here/pack.py" "$work/$2" "$work/packed/$2"
     tar -C "$work/packed" -czf "${3:?a file for the archive}" "$2"
     ;;
+report)
+    slipstream report "$here"/records/* --out "$work/report" --title "The reproduction"
+    mkdir -p "$here/tables" "$here/figures"
+    cp "$work"/report/tables/*.md "$here/tables"
+    cp "$work"/report/figures/*.png "$here/figures"
+    ;;
 *)
-    sed -n '2,11p' "$0"
+    sed -n '2,12p' "$0"
     exit 2
     ;;
 esac
