@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import combinations
+from itertools import combinations, permutations, product
 
 import torch
 from torch import Tensor
@@ -86,15 +86,23 @@ class WallPoints:
 
     @cached_property
     def _radius(self) -> Float[Tensor, "P 1"]:
-        return (harmonics(self.directions) @ self.body.modes).exp()[:, None]
+        return (self._powers @ self._polynomial).exp()[:, None]
 
     @cached_property
     def _slope(self) -> Float[Tensor, "P 3"]:
         """Gradient of the radius's logarithm by the vectors, as if they were of any length."""
-        with torch.enable_grad():
-            s = self.directions.detach().requires_grad_()
-            (slope,) = torch.autograd.grad((harmonics(s) @ self.body.modes).sum(), s)
-        return slope
+        _, first, second, third = self._polynomial.split((1, 3, 9, 27))
+        of_squares = self._powers[:, 4:13] @ third.view(9, 3)
+        return first + 2 * self.directions @ second.view(3, 3) + 3 * of_squares
+
+    @cached_property
+    def _polynomial(self) -> Float[Tensor, " 40"]:
+        """The radius's logarithm in `powers`."""
+        return _harmonic_terms(self.directions.device) @ self.body.modes
+
+    @cached_property
+    def _powers(self) -> Float[Tensor, "P 40"]:
+        return powers(self.directions)
 
 
 def ellipsoid(axes: Sequence[float], centre: Sequence[float] = (0.0, 0.0, 0.0)) -> Body:
@@ -141,24 +149,45 @@ def slab_between(first: Body, second: Body, direction: Tensor, frequency: int) -
 
 def harmonics(s: Float[Tensor, "P 3"]) -> Float[Tensor, "P 15"]:
     """Real spherical harmonics of degrees 1 to 3 of unit vectors, each with mean square 1."""
-    x, y, z = s.unbind(-1)
-    root = math.sqrt
-    second = (x * y, y * z, z * x, (x * x - y * y) / 2)
-    third = (root(21 / 8) * x, root(21 / 8) * y)
-    return torch.stack(
-        (
-            *(root(3) * axis for axis in (x, y, z)),
-            *(root(15) * term for term in second),
-            root(5) / 2 * (3 * z * z - 1),
-            root(105) * x * y * z,
-            root(105) / 2 * z * (x * x - y * y),
-            root(35 / 8) * y * (3 * x * x - y * y),
-            root(35 / 8) * x * (x * x - 3 * y * y),
-            *(term * (5 * z * z - 1) for term in third),
-            root(7) / 2 * z * (5 * z * z - 3),
-        ),
-        -1,
-    )
+    return powers(s) @ _harmonic_terms(s.device)
+
+
+_ROOT = math.sqrt
+_HARMONICS: tuple[dict[str, float], ...] = (
+    *({axis: _ROOT(3)} for axis in "xyz"),
+    *({term: _ROOT(15)} for term in ("xy", "yz", "zx")),
+    {"xx": _ROOT(15) / 2, "yy": -_ROOT(15) / 2},
+    {"zz": _ROOT(5) * 3 / 2, "": -_ROOT(5) / 2},
+    {"xyz": _ROOT(105)},
+    {"zxx": _ROOT(105) / 2, "zyy": -_ROOT(105) / 2},
+    {"yxx": 3 * _ROOT(35 / 8), "yyy": -_ROOT(35 / 8)},
+    {"xxx": _ROOT(35 / 8), "xyy": -3 * _ROOT(35 / 8)},
+    {"xzz": 5 * _ROOT(21 / 8), "x": -_ROOT(21 / 8)},
+    {"yzz": 5 * _ROOT(21 / 8), "y": -_ROOT(21 / 8)},
+    {"zzz": 5 * _ROOT(7) / 2, "z": -3 * _ROOT(7) / 2},
+)
+"""Factors of the products of coordinates."""
+
+
+def powers(s: Float[Tensor, "P 3"]) -> Float[Tensor, "P 40"]:
+    """1, s, and all products of two and of three coordinates: a few kernels for any polynomial."""
+    second = (s[:, :, None] * s[:, None]).flatten(1)
+    third = (second[:, :, None] * s[:, None]).flatten(1)
+    return torch.cat((torch.ones_like(s[:, :1]), s, second, third), 1)
+
+
+@cache
+def _harmonic_terms(device: torch.device) -> Float[Tensor, "40 15"]:
+    """`_HARMONICS` in `powers`; a product that comes several times gets equal shares."""
+    names = ("".join(axes) for degree in range(4) for axes in product("xyz", repeat=degree))
+    places = {name: place for place, name in enumerate(names)}
+    terms = torch.zeros(len(places), len(_HARMONICS), dtype=torch.float64)
+    for column, harmonic in enumerate(_HARMONICS):
+        for name, factor in harmonic.items():
+            same = ["".join(order) for order in permutations(name)]
+            for order in same:
+                terms[places[order], column] += factor / len(same)
+    return terms.to(device)
 
 
 @cache

@@ -66,12 +66,9 @@ def surface_gradient(
     coefficients = (fits.solvers @ values[fits.neighbours][..., None])[face, :, 0]
     frame, centre = fits.frames[face], fits.centres[face]
     x, y = (frame @ (wall.directions - centre)[..., None])[..., 0].unbind(-1)
-    by_x = (
-        coefficients * torch.stack([i * x ** max(i - 1, 0) * y**j for i, j in _POWERS], -1)
-    ).sum(-1)
-    by_y = (
-        coefficients * torch.stack([j * x**i * y ** max(j - 1, 0) for i, j in _POWERS], -1)
-    ).sum(-1)
+    _, c_x, c_y, c_xx, c_xy, c_yy = coefficients.unbind(-1)  # in the order of _POWERS
+    by_x = c_x + 2 * c_xx * x + c_xy * y
+    by_y = c_y + c_xy * x + 2 * c_yy * y
     # On the sphere s = z centre + x frame_0 + y frame_1 with z = sqrt(1 - x^2 - y^2).
     z = (wall.directions * centre).sum(-1)
     along_x = wall.tangents(frame[:, 0] - (x / z)[:, None] * centre)
