@@ -179,8 +179,8 @@ def _grid_edge(points: int, largest: int) -> int:
     edge = round(points ** (1 / 3))
     if edge**3 != points or edge % 2 or not 4 <= edge <= largest:
         raise ValueError(
-            f"points of taylor-green must be the cube of an even number from 4 to {largest}, as"
-            f" 32768, got {points}"
+            f"points of taylor-green must be the cube of an even number from 4 to the grid's"
+            f" {largest}, as {min(32, largest) ** 3}, got {points}"
         )
     return edge
 
@@ -200,7 +200,9 @@ def builtin_schema(problem: str) -> Schema:
 
 def _usual_config(problem: str) -> Config:
     check_choice("problem", problem, NAMES)
-    return PROBLEMS[problem].config if problem in PROBLEMS else TaylorGreen()
+    if problem in PROBLEMS:
+        return PROBLEMS[problem].config
+    return TaylorGreen(stored=4)  # the smallest: the points of a source say how many
 
 
 def builtin_source(

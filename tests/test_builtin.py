@@ -80,8 +80,15 @@ def test_trajectories_of_taylor_green(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("points", [63, 125, 8, 66**3])
 def test_points_of_taylor_green_are_those_of_a_grid(points: int) -> None:
-    with pytest.raises(ValueError, match=f"the cube of an even number from 4 to 64, .*{points}"):
+    with pytest.raises(
+        ValueError, match=f"even number from 4 to the grid's 64, as 32768, got {points}"
+    ):
         builtin_source("taylor-green", samples=1, points=points)
+    coarse = builtin_config("taylor-green", {"grid": 16})
+    with pytest.raises(ValueError, match="the grid's 16, as 4096, got 32768"):
+        builtin_source("taylor-green", samples=1, points=32768, config=coarse)
+    source = builtin_source("taylor-green", samples=1, points=512, config=coarse)
+    assert (source.options["grid"], source.options["stored"]) == (16, 8)
     assert builtin_source("taylor-green", samples=1, points=512).options["stored"] == 8
 
 
