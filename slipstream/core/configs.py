@@ -17,6 +17,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from slipstream.core.checks import check_choice
 
 Config = TypeVar("Config")
+YOUNGER = {"younger": True}
+"""Metadata of a field that some files were written without; its default is what they meant."""
 
 
 def overlay(
@@ -50,19 +52,23 @@ def overlay(
 
 
 def from_json(kind: type[Config], value: Any, *, place: str = "") -> Config:
-    """The config that `dataclasses.asdict` wrote: every field must be there, and no other."""
+    """The config that `dataclasses.asdict` wrote: every field must be there, and no other.
+
+    A field that is younger than some files, `field(default=..., metadata=YOUNGER)`, may be absent.
+    """
     name = place or kind.__name__
     if not isinstance(value, Mapping):
         raise ValueError(f"{name} must be a mapping, got {value!r}")
     names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     for given in value:
         check_choice(f"a field of {name}", given, names)
-    missing = [wanted for wanted in names if wanted not in value]
+    needed = [f.name for f in fields(kind) if f.metadata != YOUNGER]  # type: ignore[arg-type]
+    missing = [wanted for wanted in needed if wanted not in value]
     if missing:
         raise ValueError(f"{name} must have the field {missing[0]}, got none")
     hints = get_type_hints(kind)
     dot = f"{place}." if place else ""
-    return kind(**{name: converted(value[name], hints[name], dot + name) for name in names})
+    return kind(**{name: converted(value[name], hints[name], dot + name) for name in value})
 
 
 def differences(one: Any, other: Any, *, ignored: Sequence[str] = ()) -> list[str]:

@@ -20,6 +20,9 @@ from slipstream.runs.study_file import NAME as STUDY
 from slipstream.runs.study_file import read_planned
 
 
+_LEFT_OUT = "left out, as it cannot be read"
+
+
 @dataclass(frozen=True)
 class RunData:
     """One run."""
@@ -87,12 +90,13 @@ def gather(paths: Sequence[Path]) -> Gathered:
             try:
                 own.append(_read_run(folder, checks.get(key, ())))
             except (ValueError, OSError) as error:
-                problems.append(f"left out, as it cannot be read: {error}")
+                problems.append(f"{_LEFT_OUT}: {error}")
         problems += [*_missing_cells(path), *_unfinished(own, path)]
         runs += own
     if not runs:
         named = ", ".join(map(str, paths))
-        why = f": {problems[0]}" if problems else ""
+        unread = [problem for problem in problems if problem.startswith(_LEFT_OUT)]
+        why = f": {unread[0]}" if unread else ""
         raise ValueError(f"{named} must have runs that can be read, got none{why}")
     order = {name: place for place, name in enumerate(VARIANTS)}
     runs.sort(key=lambda run: (order[run.variant], run.config.seed))

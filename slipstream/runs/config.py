@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from slipstream.core.checks import check_at_least, check_choice, check_whole
-from slipstream.core.configs import differences
+from slipstream.core.configs import YOUNGER, differences
 from slipstream.data.normalize import CoordScale
 from slipstream.data.sampling import Sampling
 from slipstream.kernels.plan import Impl, Precision
@@ -113,7 +113,7 @@ class RunConfig:
     """bf16 is autocast, with validation in fp32. fp64 is for checks: slow, and without kernels."""
     compile: bool = False
     """By torch.compile."""
-    cuda_graph: bool = True
+    cuda_graph: bool = field(default=True, metadata=YOUNGER)
     """Record the step once and replay it, on one GPU where all samples give equally many points:
     the same to the bit, and faster where the host is slower than the GPU."""
     recompute: bool = False

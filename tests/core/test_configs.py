@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import pytest
 
-from slipstream.core.configs import differences, from_json, overlay
+from slipstream.core.configs import YOUNGER, differences, from_json, overlay
 
 
 @dataclass(frozen=True)
@@ -94,20 +94,26 @@ class Whole:
     maybe: Inner | None
     names: tuple[str, ...]
     ratio: float
+    late: bool = field(default=True, metadata=YOUNGER)
 
 
 WHOLE = Whole(Inner(), None, ("a", "b"), 1.0)
 
 
 def test_configs_come_back_from_json() -> None:
-    for config in (WHOLE, replace(WHOLE, maybe=Inner(layers=2))):
+    for config in (WHOLE, replace(WHOLE, maybe=Inner(layers=2)), replace(WHOLE, late=False)):
         assert from_json(Whole, json.loads(json.dumps(asdict(config)))) == config
+
+
+def test_a_younger_field_may_be_absent() -> None:
+    older = {name: value for name, value in asdict(WHOLE).items() if name != "late"}
+    assert from_json(Whole, older) == WHOLE
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"nam": 1}, "a field of Whole must be one of inner, maybe, names, ratio, got 'nam'"),
+        ({"nam": 1}, "a field of Whole must be one of inner, maybe, names, ratio, late, got 'nam'"),
         ({"inner": {"layers": 1}}, "inner must have the field ratio, got none"),
         ({"inner": {"layers": "x", "ratio": 1}}, "inner.layers must be a whole number, got 'x'"),
         ({"inner": 3}, "inner must be a mapping"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -18,6 +19,15 @@ def test_the_config_comes_back(tmp_path: Path) -> None:
     assert not folder.exists
     folder.begin(config)
     assert folder.exists and folder.read_config() == config
+
+
+def test_a_run_begun_before_steps_were_recorded_is_still_a_run(tmp_path: Path) -> None:
+    folder, config = RunFolder(tmp_path / "run"), small()
+    folder.begin(config)
+    found = json.loads(folder.config_file.read_text())
+    del found["config"]["cuda_graph"]
+    folder.config_file.write_text(json.dumps(found))
+    assert folder.read_config() == config
 
 
 def test_bad_configs_are_one_sentence(tmp_path: Path) -> None:
