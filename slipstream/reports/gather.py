@@ -19,7 +19,6 @@ from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.study_file import NAME as STUDY
 from slipstream.runs.study_file import read_planned
 
-
 _LEFT_OUT = "left out, as it cannot be read"
 
 
