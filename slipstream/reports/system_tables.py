@@ -9,6 +9,7 @@ from typing import Any
 from slipstream.core.records import read_records
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.figures import Measurement
+from slipstream.runs.run_records import check_fields
 
 KIND = "bench"
 OURS, PEER, EAGER = "fused", "flashslice", "reference"
@@ -16,13 +17,37 @@ _TITLES = {"model": "Speed and memory of the whole model", "layer": "Speed and m
 
 
 def read_bench(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """The timed cases of record files that passed their gate; the last of each name counts."""
+    """The timed cases of record files that passed their gate; the last of each name counts.
+
+    Raises ValueError for a file without timings, and naming what is not as it was written.
+    """
     found: dict[str, dict[str, Any]] = {}
     for path in paths:
-        for row in read_records(path, KIND):
-            if row.get("results", {}).get(OURS) and (row.get("gate") or {}).get("green"):
+        rows = read_records(path, KIND)
+        if not rows:
+            raise ValueError(
+                f"{path} must hold records of `slipstream bench model`, `kernels` or `memory`,"
+                " got none"
+            )
+        for row in rows:
+            _check(row, str(path))
+            if row["results"].get(OURS) and (row["gate"] or {}).get("green"):
                 found[row["name"]] = row
     return list(found.values())
+
+
+_ROW = {"name": str, "device": str, "case": dict, "results": dict, "gate": (dict, type(None))}
+_CASE = {"what": str, "points": int, "slices": int, "layers": int}
+_RESULT = {name: (int, float, type(None)) for name in ("ms", "peak_gb")}
+
+
+def _check(row: Mapping[str, Any], path: str) -> None:
+    check_fields(row, _ROW, path)
+    where = f"{path}, {row['name']}"
+    check_fields(row["case"], _CASE, f"{where}: case")
+    for who in (OURS, PEER, EAGER):
+        check_fields(row["results"], {who: (dict, type(None))}, f"{where}: results")
+        check_fields(row["results"].get(who) or {}, _RESULT, f"{where}: {who}")
 
 
 def system_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:

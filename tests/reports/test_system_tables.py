@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,30 @@ def test_only_what_passed_its_gate_counts_and_of_a_name_the_last(tmp_path: Path)
     append_record(file, "parity", {"name": "p"})
     (only,) = read_bench([file])
     assert only["name"] == "a" and only["results"]["fused"]["ms"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"name": 3}, "r.jsonl: name must be str, got 3"),
+        ({"device": None}, "r.jsonl: device must be str, got None"),
+        ({"case": {"what": "layer"}}, "r.jsonl, a: case: points must be int, got None"),
+        ({"results": []}, "results must be dict, got []"),
+        ({"results": {"fused": 3}}, "r.jsonl, a: results: fused must be dict or NoneType, got 3"),
+        ({"results": {"fused": {"ms": "x"}}}, "a: fused: ms must be int or float or NoneType"),
+        ({"gate": "green"}, "gate must be dict or NoneType, got 'green'"),
+    ],
+)
+def test_a_damaged_record_is_named(change: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    append_record(tmp_path / "r.jsonl", "bench", {**row("a", 1.0, 2.0), **change})
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        read_bench([tmp_path / "r.jsonl"])
+
+
+def test_a_file_without_timings_is_refused(tmp_path: Path) -> None:
+    append_record(tmp_path / "r.jsonl", "parity", {"name": "p"})
+    with pytest.raises(ValueError, match="must hold records of `slipstream bench model`, .* none"):
+        read_bench([tmp_path / "r.jsonl"])
 
 
 def test_points_where_cases_differ_in_one_thing() -> None:
