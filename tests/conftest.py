@@ -12,6 +12,8 @@ from typing import NamedTuple
 import pytest
 import torch
 
+from tests import interpreter
+
 SHAPES_CHECKED = all(importlib.util.find_spec(name) for name in ("jaxtyping", "beartype"))
 # Custom operators and device code are left out: their signatures are read by torch and Triton.
 CHECKED = [
@@ -37,6 +39,7 @@ if SHAPES_CHECKED:
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # before anything imports Triton
+    interpreter.install()
 
 torch.set_num_threads(1)
 # Before any test starts the server: children that are forked from it have everything imported.
