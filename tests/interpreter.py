@@ -9,10 +9,13 @@ with NumPy's order the gradients of tiles 64 x 64 were up to 2.1 times as far of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+_NUMPYS: list[Any] = []
 AT_ONCE = 16
 """Products that are added before the sum is rounded to the accumulator."""
 
@@ -34,3 +37,16 @@ def install() -> None:
         return TensorHandle(total, d.dtype.scalar)
 
     InterpreterBuilder.create_dot = create_dot
+    _NUMPYS.append(numpys)
+
+
+@contextmanager
+def numpys_order() -> Iterator[None]:
+    """The interpreter as it comes, as a process has it that was started anew."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    ours = InterpreterBuilder.create_dot
+    if _NUMPYS:
+        InterpreterBuilder.create_dot = _NUMPYS[0]
+    yield
+    InterpreterBuilder.create_dot = ours
