@@ -287,7 +287,7 @@ def claims_table(runs: Sequence[RunData]) -> Table | None:
         " the paper reports for these two, the others are ours."
     )
     notes = (f"No run bears on: {'; '.join(silent)}.",) if silent else ()
-    columns = ("claim", "experiment", "which number", "number", "must be", "verdict")
+    columns = ("claim", "experiment", "verdict", "number", "must be", "which number")
     return Table("claims", "The paper's claims", caption, columns, tuple(rows), notes)
 
 
@@ -296,8 +296,8 @@ def _row(claim: Claim, experiment: str, number: Number) -> tuple[Cell, ...]:
     return (
         words(claim.text),
         words(experiment),
-        words(what),
+        words(claim.verdict(number)),
         Cell(number.value, number.std or None, kind=claim.kind),
         words(f"{claim.side} {claim.bound:g}"),
-        words(claim.verdict(number)),
+        words(what),
     )

@@ -20,7 +20,7 @@ def verdicts(*runs: RunData) -> dict[str, tuple[str, str]]:
     if table is None:
         return {}
     rows = [[cell_text(cell) for cell in row] for row in table.rows]
-    return {" ".join(row[0].split()[:3]): (row[3], row[5]) for row in rows}
+    return {" ".join(row[0].split()[:3]): (row[3], row[2]) for row in rows}
 
 
 def claim(side: str, bound: float) -> Claim:
@@ -108,7 +108,7 @@ def test_sweeps() -> None:
     assert found["It does not"] == ("1.20 ± 0.02×", "does not hold here")
     table = claims_table(runs)
     assert table is not None
-    assert "G = 8" in next(cell_text(r[2]) for r in table.rows if "number of" in r[0].text)
+    assert "G = 8" in next(cell_text(r[5]) for r in table.rows if "number of" in r[0].text)
     by_claim = {row[0].text: cell_text(row[3]) for row in table.rows}
     assert by_claim["Predicted: the gap of mlp-only persists at every depth"] == "1.50 ± 0.03×"
     assert by_claim["Predicted: depth closes the gap of frozen slices"] == "0.842 ± 0.02×"
