@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipstream.metrics import Errors, ErrorSums, error_sums, relative_error
+from slipstream.metrics import Errors, ErrorSums, error_sums, pick, relative_error
 
 GROUPS = {"p": (0,), "u": (1, 2)}
 NAN = float("nan")
@@ -192,3 +192,17 @@ def test_bad_use_of_the_accumulators(no_shape_checks: None) -> None:
     one, two = (ErrorSums(torch.ones(1, 1), torch.ones(1, 1), order) for order in (1, 2))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must have order 1, got 2"):
         one + two
+
+
+def test_channels_are_picked_in_their_order() -> None:
+    rows = torch.arange(12.0).reshape(2, 1, 6)
+    for channels in ((0,), (1, 2, 3), (4, 1), (0, 2, 5), (3, 2)):
+        assert torch.equal(pick(rows, channels), rows[..., list(channels)])
+
+
+def test_a_group_may_have_channels_that_lie_apart() -> None:
+    prediction, target = torch.rand(2, 5, 4) + 1, torch.rand(2, 5, 4) + 1
+    found = relative_error(prediction, target, {"a": (0, 3)})
+    kept = [0, 3]
+    expected = relative_error(prediction[..., kept], target[..., kept], {"a": (0, 1)})
+    torch.testing.assert_close(found, expected)

@@ -12,10 +12,25 @@ from collections.abc import Callable
 import torch
 
 from slipstream.data.batches import Batch
+from slipstream.runs.config import RunConfig
+from slipstream.training.distributed import World
 from slipstream.training.stopped import TrainingStopped
 
 WARM_UP = 3
 """Steps taken one by one before the recording: they compile, and make the optimiser's state."""
+
+
+def why_not_replayed(config: RunConfig, world: World, *, equal_counts: bool) -> str | None:
+    """Why the steps of a run are launched one by one; None where one is recorded and replayed."""
+    if world.device.type != "cuda":
+        return "the device is no GPU"
+    if not config.cuda_graph:
+        return "cuda_graph is false"
+    if world.size > 1:
+        return "several processes train"
+    if not equal_counts:
+        return "the samples give different numbers of points"
+    return None
 
 
 class Replayed:

@@ -38,7 +38,7 @@ from slipstream.training.optim import (
     set_learning_rate,
     update,
 )
-from slipstream.training.replay import Replayed
+from slipstream.training.replay import Replayed, why_not_replayed
 from slipstream.training.signals import StopRequest, stop_requests
 from slipstream.training.sinks import Listener
 from slipstream.training.state import Setting, TrainState
@@ -85,7 +85,8 @@ class Trainer:
         if config.compile:
             self.network = torch.compile(self.network)  # type: ignore[assignment]
         self._window = Window(world.device)
-        self.one_by_one = self._why_one_by_one()
+        equal_counts = self.state.loader.dataset.counts_are_equal
+        self.one_by_one = why_not_replayed(config, world, equal_counts=equal_counts)
         """Why the steps are launched one by one; None where one is recorded and replayed."""
         self._launch = (
             self._launch_one
@@ -243,17 +244,6 @@ class Trainer:
                 " before them are in the newest checkpoint (a smaller optim.learning_rate or"
                 " precision=fp32 may help)"
             )
-
-    def _why_one_by_one(self) -> str | None:
-        if self.world.device.type != "cuda":
-            return "the device is no GPU"
-        if not self.config.cuda_graph:
-            return "cuda_graph is false"
-        if self.world.size > 1:
-            return "several processes train"
-        if not self.state.loader.dataset.counts_are_equal:
-            return "the samples give different numbers of points"
-        return None
 
     def _kernels(self) -> str:
         """Which implementation of slice and deslice a step runs."""

@@ -9,6 +9,7 @@ from slipstream.reports.claims import CLAIMS, Claim, Number, claims_table
 from slipstream.reports.gather import RunData
 from slipstream.reports.tables import cell_text
 from slipstream.runs.evaluation_file import LayerSlices
+from slipstream.runs.evaluation_file import Number as RunNumber
 from tests.reports.made_data import evaluation, run
 
 BASE = [run("baseline", 0.99), run("baseline", 1.01, 1)]  # which scatters by 1.4 %
@@ -69,7 +70,8 @@ def test_tying_compares_the_untied_with_the_untied() -> None:
 
 def test_capacity_is_the_share_of_the_gap() -> None:
     found = verdicts(*BASE, run("mlp-only", 3.0), run("mlp-only-wide", 2.0))
-    assert found["Capacity does not"][0].startswith("0.500 ±")
+    spread = math.hypot(3, 2) * math.hypot(0.01, 0.01) / 2  # the baseline's 1.4 %, over the gap
+    assert found["Capacity does not"][0] == f"0.500 ± {spread:.2f}"
     assert found["Capacity does not"][1] == "does not hold here"
     assert "Capacity does not" not in verdicts(
         *BASE, run("mlp-only", 0.9), run("mlp-only-wide", 1.0)
@@ -84,6 +86,14 @@ def test_pressure_and_velocity() -> None:
         run("mlp-only", 2.0, evaluation=evaluation("mlp-only", **worse)),
     )
     assert found["Pressure suffers more"] == ("2.00×", "holds")
+    other = evaluation("baseline", 1, pressure_coefficient=0.12, surface_velocity=0.2)
+    found = verdicts(
+        run("baseline", 1.0, evaluation=evaluation("baseline", **errors)),
+        run("baseline", 1.0, 1, evaluation=other),
+        run("mlp-only", 2.0, evaluation=evaluation("mlp-only", **worse)),
+    )
+    spread = 0.02 / math.sqrt(2) / 0.11 * 1.82  # of the baseline's seeds
+    assert found["Pressure suffers more"] == (f"1.82 ± {spread:.1f}×", "holds")
     fields = evaluation("baseline", potential=0.1)
     assert "Pressure suffers more" not in verdicts(run("baseline", 1.0, evaluation=fields))
 
@@ -93,6 +103,9 @@ def test_noise_and_entropy() -> None:
     noisy = replace(evaluation("baseline", 0, 3, p=0.2), slices=(layer,))
     found = verdicts(run("baseline", 1.0, evaluation=noisy))
     assert found["Subsampling noise is"] == ("0.0100", "holds")
+    worse = replace(noisy, numbers=(*noisy.numbers, RunNumber("L1", "u", (1.0,), 1.0, 0.03)))
+    noisiest = verdicts(run("baseline", 1.0, evaluation=worse))
+    assert noisiest["Subsampling noise is"] == ("0.0300", "does not hold here")
     assert found["The first layer"] == ("0.800", "does not hold here")
 
 
@@ -108,6 +121,9 @@ def test_sweeps() -> None:
     assert found["It does not"] == ("1.20 ± 0.02×", "does not hold here")
     table = claims_table(runs)
     assert table is not None
+    (closed,) = (row[3] for row in table.rows if "closes" in row[0].text)
+    scatter = math.sqrt(2) * 0.01 / 1.0  # of two seeds, 0.99 and 1.01
+    assert closed.std == pytest.approx(1.01 / 1.2 * 2 * scatter)  # of four numbers
     assert "G = 8" in next(cell_text(r[5]) for r in table.rows if "number of" in r[0].text)
     by_claim = {row[0].text: cell_text(row[3]) for row in table.rows}
     assert by_claim["Predicted: the gap of mlp-only persists at every depth"] == "1.50 ± 0.03×"

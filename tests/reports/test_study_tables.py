@@ -181,3 +181,15 @@ def test_runs_of_different_length_are_compared_where_no_cell_comes_twice() -> No
     found = tables(run("baseline", 0.2), run("mlp-only", 0.6, steps=400))
     assert len(found["main"].rows) == 1 and "poisson 200" in found["main"].caption
     assert "sweep-steps" not in found
+
+
+def test_a_sweep_keeps_to_the_length_of_the_main_group() -> None:
+    runs = [run("baseline", 0.2), run("mlp-only", 0.6)]
+    runs += [run("baseline", 0.3, slices=8, steps=400), run("baseline", 0.25, slices=64)]
+    (swept,) = sweep(runs, "slices")
+    assert [group.at("slices") for group in swept] == sorted([runs[0].size.slices, 64])
+
+
+def test_without_a_baseline_in_the_main_group_there_is_no_sweep() -> None:
+    runs = [run("mlp-only", 0.6), run("untied", 0.2), run("baseline", 0.3, slices=8)]
+    assert not sweep(runs, "slices")

@@ -12,8 +12,10 @@ import torch
 
 from slipstream.data.loader import endless
 from slipstream.models.variants import VARIANTS
+from slipstream.runs.config import RunConfig, check_same
 from slipstream.training.distributed import World
 from slipstream.training.optim import optimizer_tensors
+from slipstream.training.replay import why_not_replayed
 from slipstream.training.trainer import Trainer
 from tests.training.small import same, small, trainer, weights
 
@@ -101,6 +103,20 @@ def test_no_step_waits_for_the_device(loss: str, graph: bool, tmp_path: Path) ->
         batch = next(batches)
         with no_waiting():
             made.take_step(batch)
+
+
+def test_what_is_replayed_and_what_is_not() -> None:
+    config = small()
+
+    def why(config: RunConfig = config, world: World = GPU, equal: bool = True) -> str | None:
+        return why_not_replayed(config, world, equal_counts=equal)
+
+    assert why() is None
+    assert why(world=World(torch.device("cpu"))) == "the device is no GPU"
+    assert why(small(cuda_graph=False)) == "cuda_graph is false"
+    assert why(world=World(torch.device("cuda"), size=2)) == "several processes train"
+    assert why(equal=False) == "the samples give different numbers of points"
+    check_same(config, small(cuda_graph=False), "a run")  # which may go on either way
 
 
 def test_steps_are_taken_one_by_one_without_a_gpu(tmp_path: Path) -> None:

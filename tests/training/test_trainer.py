@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from slipstream.data.loader import endless
 from slipstream.data.normalize import make_normaliser
 from slipstream.data.store import Store
 from slipstream.metrics import relative_error
@@ -183,6 +184,14 @@ def test_skipped_steps_between_log_and_checkpoint_are_not_forgotten(tmp_path: Pa
     poison(other, {2})
     other.run()
     assert rows(other, "train")[-1]["skipped"] == 1
+
+
+def test_points_are_counted_over_the_batch(tmp_path: Path) -> None:
+    made = trainer(tmp_path)
+    counted: list[int] = []
+    made._window.count = counted.append  # type: ignore[method-assign]
+    made.take_step(next(endless(made.state.loader)))
+    assert counted == [2 * 32]
 
 
 def test_the_time_of_validations_is_not_that_of_steps(
