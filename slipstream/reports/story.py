@@ -92,7 +92,7 @@ def _card(run: RunData) -> RunCard:
         facts["parameters"] = f"{run.parameters:,}"
     if run.starts:
         start = run.starts[-1]
-        for name in ("device", "kernels", "precision", "processes", "commit"):
+        for name in ("device", "kernels", "launches", "precision", "processes", "commit"):
             facts[name] = str(start.get(name) or "not recorded")
     if run.curve.errors:
         facts["best validation error"] = f"{min(run.curve.errors.values()):.4g}"
