@@ -1,12 +1,20 @@
-"""Slipstream: the Transolver neural operator, its ablations, and slice/deslice as two functions."""
+"""Slipstream: the Transolver neural operator, its ablations, and slice/deslice as two functions.
+
+Names are imported when they are used: what needs no kernels does not wait for Triton.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from slipstream.core.version import VERSION as __version__
-from slipstream.kernels.api import couple, deslice_tokens, slice_points
-from slipstream.kernels.membership import Membership, TokenSums
-from slipstream.kernels.plan import Precision
-from slipstream.models.transolver import Transolver
-from slipstream.models.variants import VARIANTS, Size
-from slipstream.runs.model_file import load_model
+
+if TYPE_CHECKING:
+    from slipstream.kernels.api import couple, deslice_tokens, slice_points
+    from slipstream.kernels.membership import Membership, TokenSums
+    from slipstream.kernels.plan import Precision
+    from slipstream.models.transolver import Transolver
+    from slipstream.models.variants import VARIANTS, Size
+    from slipstream.runs.model_file import load_model
 
 __all__ = [
     "VARIANTS",
@@ -21,3 +29,23 @@ __all__ = [
     "load_model",
     "slice_points",
 ]
+_HOMES = {
+    "kernels.api": ("couple", "deslice_tokens", "slice_points"),
+    "kernels.membership": ("Membership", "TokenSums"),
+    "kernels.plan": ("Precision",),
+    "models.transolver": ("Transolver",),
+    "models.variants": ("VARIANTS", "Size"),
+    "runs.model_file": ("load_model",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

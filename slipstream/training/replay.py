@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import torch
 
+from slipstream.core.errors import TrainingStopped
 from slipstream.data.batches import Batch
 from slipstream.runs.config import RunConfig
 from slipstream.training.distributed import World
-from slipstream.training.stopped import TrainingStopped
 
 WARM_UP = 3
 """Steps taken one by one before the recording: they compile, and make the optimiser's state."""

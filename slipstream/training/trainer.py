@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import torch
 
+from slipstream.core.errors import TrainingStopped
 from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, derive_seed, device_name
 from slipstream.data.batches import Batch
@@ -32,6 +33,7 @@ from slipstream.runs.model_file import TrainedModel, build_model, write_model
 from slipstream.training.data import once, prepared, training_loader, validation_loader
 from slipstream.training.distributed import World
 from slipstream.training.losses import loss_of
+from slipstream.training.memory import describing_memory
 from slipstream.training.optim import (
     learning_rate,
     make_optimizer,
@@ -42,7 +44,6 @@ from slipstream.training.replay import Replayed, why_not_replayed
 from slipstream.training.signals import StopRequest, stop_requests
 from slipstream.training.sinks import Listener
 from slipstream.training.state import Setting, TrainState
-from slipstream.training.stopped import TrainingStopped, describing_memory
 from slipstream.training.window import Window
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from slipstream.core.errors import TrainingStopped
 from slipstream.data.loader import endless
 from slipstream.data.normalize import make_normaliser
 from slipstream.data.store import Store
@@ -21,7 +22,6 @@ from slipstream.metrics import relative_error
 from slipstream.runs.checkpoint import read_checkpoint, weights_hash
 from slipstream.runs.model_file import load_model
 from slipstream.training import trainer as module
-from slipstream.training.stopped import TrainingStopped
 from slipstream.training.trainer import Outcome, Trainer
 from tests.training.small import CPU, same, small, trainer, weights
 

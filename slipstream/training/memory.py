@@ -1,4 +1,4 @@
-"""Why a run cannot go on; of a GPU's memory, in numbers and in fields that would help."""
+"""That a step does not fit in the device's memory, in numbers and in fields that would help."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from contextlib import contextmanager
 
 import torch
 
+from slipstream.core.errors import TrainingStopped
 from slipstream.runs.config import RunConfig
-
-
-class TrainingStopped(RuntimeError):
-    """A run that cannot go on, with the reason; what it had reached is saved."""
 
 
 @contextmanager

@@ -1,0 +1,72 @@
+"""`slipstream variants` and `slipstream doctor`: what there is, and what runs on this machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream.bench.parity import quick_check
+from slipstream.core import runtime
+from slipstream.kernels.api import describe
+from slipstream.kernels.plan import make_plan
+from slipstream.models.transolver import Transolver
+from slipstream.models.variants import VARIANTS
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def variants(as_json: Json = False) -> None:
+    """List the variants with their parameter counts at the paper's size.
+
+    Counted on models that were built, with 3 coordinates, 5 features and 4 outputs.
+
+    Example: slipstream variants --json
+    """
+    rows = []
+    for variant in VARIANTS.values():
+        count = Transolver(3, 5, 4, variant=variant.name).parameter_count()
+        rows.append({**asdict(variant), "parameters": count})
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = Table(title="Variants at the paper's size (3 coordinates, 5 features, 4 outputs)")
+    table.add_column("variant", no_wrap=True)
+    for title in ("parameters", "paper"):
+        table.add_column(title, justify="right")
+    table.add_column("what it is")
+    for row in rows:
+        paper = f"{row['paper_parameters']}M" if row["paper_parameters"] else ""
+        table.add_row(row["name"], f"{row['parameters']:,}", paper, row["summary"])
+    Console().print(table)
+
+
+def doctor(as_json: Json = False) -> None:
+    """Say what this machine can run: versions, device, which kernels, and whether they are right.
+
+    Exit code 1 where a kernel is further from fp64 than it may be.
+
+    Example: slipstream doctor
+    """
+    device = runtime.pick_device()
+    plan = make_plan(describe(torch.empty(32, device=device), slices=32, value_width=32))
+    found: dict[str, str] = {
+        **runtime.versions(),
+        "device": runtime.device_name(device),
+        "kernels": str(plan),
+    }
+    parity = quick_check(str(device))
+    if as_json:
+        print(json.dumps({**found, "parity": parity}, indent=2))
+    else:
+        for name, value in found.items():
+            print(f"{name:12} {value}")
+        for name, value in (parity or {"": "not checked: no kernels run here"}).items():
+            print(f"{'parity':12} {name + ': ' if name else ''}{value}")
+    if any(value.startswith("RED") for value in parity.values()):
+        raise typer.Exit(1)
