@@ -1,4 +1,4 @@
-"""One slice, a linear map of the tokens, one deslice: the operations by themselves, as a problem.
+"""One slice, a map of the tokens, one deslice: the operations by themselves, as a problem.
 
 Over the slots both use one membership, with its statistics, as the models do. Over the points the
 deslice goes by the same query and slots normalised over the slots, and finds its own statistics.
@@ -17,10 +17,13 @@ from slipstream.core.runtime import generator
 from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
 from slipstream.kernels.membership import Axis, Membership
 from slipstream.kernels.plan import How, Problem, make_plan
+from slipstream.models.layers import attend
 from slipstream.models.variants import EPSILON
 
 PARAMETERS = ("slot_weight", "slot_bias", "temperature", "mix")
 LEAVES = ("query", "values", "slot_weight", "slot_bias", "temperature")
+IDLE_BIAS = 6.0
+"""What the biases of idle slots are less than the others': some millionth of the points' weight."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,9 @@ class OperatorProblem:
     batch: int = 2
     heads: int = 2
     device: str = "cuda"
+    idle: bool = False
+    """Half the slots have almost no points, and tokens are mixed by attention, as in a model that
+    has trained for a while: the numerators of idle slots then get by far the largest gradients."""
 
     def __call__(self, way: Way, draw: int) -> Tensors:
         return outputs_and_gradients(self, prepared(_inputs(self, draw), way), way)
@@ -71,7 +77,7 @@ def outputs_and_gradients(problem: OperatorProblem, given: Tensors, way: Way) ->
         found = _with_gradients(outputs, tokens, given)
         if problem.over == "slots":
             with autocast(way, problem.device):
-                outputs, tokens = _couple(given, way)
+                outputs, tokens = _couple(problem, given, way)
             coupled = _with_gradients(outputs, tokens, given)
             found |= {f"coupled: {name}": tensor for name, tensor in coupled.items()}
     return found
@@ -85,21 +91,21 @@ def _slice_and_deslice(
     slicing = with_statistics(_membership(given, problem.over), **how)
     sums = slice_points(slicing, given["values"], **how)
     if problem.over == "slots":
-        tokens = _mix(given, sums.tokens(EPSILON))
+        tokens = _mix(problem, given, sums.tokens(EPSILON))
         out = deslice_tokens(slicing, tokens, **how)
         return {"numerator": sums.numerator, "mass": sums.mass, "out": out}, tokens
     assert sums.log_normalizer is not None
-    tokens = _mix(given, sums.numerator)
+    tokens = _mix(problem, given, sums.numerator)
     out = deslice_tokens(_membership(given, "slots"), tokens, **how)
     normalizer = sums.log_normalizer
     return {"numerator": sums.numerator, "log_normalizer": normalizer, "out": out}, tokens
 
 
-def _couple(given: Tensors, way: Way) -> tuple[Tensors, Tensor]:
+def _couple(problem: OperatorProblem, given: Tensors, way: Way) -> tuple[Tensors, Tensor]:
     how, seen = _how(way), []
 
     def mix(means: Tensor) -> Tensor:
-        seen.append(_mix(given, means))
+        seen.append(_mix(problem, given, means))
         return seen[-1]
 
     membership = with_statistics(_membership(given, "slots"), **how)
@@ -127,8 +133,9 @@ def _membership(given: Tensors, over: Axis) -> Membership:
     return Membership(given["query"], *slots, over)
 
 
-def _mix(given: Tensors, means: Tensor) -> Tensor:
-    return means @ given["mix"].to(means.dtype)
+def _mix(problem: OperatorProblem, given: Tensors, means: Tensor) -> Tensor:
+    tokens = means @ given["mix"].to(means.dtype)
+    return attend(tokens, tokens, tokens) if problem.idle else tokens
 
 
 @lru_cache(maxsize=16)
@@ -148,6 +155,8 @@ def _inputs(problem: OperatorProblem, number: int = 0) -> Tensors:
     drawn["slot_weight"] /= d**0.5
     drawn["temperature"] = 0.5 + torch.rand(h, generator=draw)
     drawn["mix"] *= scale
+    if problem.idle:
+        drawn["slot_bias"][g // 2 :] -= IDLE_BIAS
     return {name: t.to(problem.device, problem.dtype).double() for name, t in drawn.items()}
 
 

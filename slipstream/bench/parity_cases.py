@@ -152,6 +152,14 @@ def special_cases(points: int) -> list[SpecialCase]:
                 SpecialCase(check="graph inference", **at),  # type: ignore[arg-type]
                 SpecialCase(check="graph training", **at),  # type: ignore[arg-type]
             ]
+    rows += [
+        SpecialCase(
+            check="idle slots", slices=slices, points=points, dtype=dtype, precision=precision
+        )
+        for slices in (8, 32, 48, 128, 256)
+        for dtype in DTYPES
+        for precision in ALLOWED[DTYPES[dtype]]
+    ]
     blocks = [v for v in COUPLED if v != "slice-once"]
     rows += [SpecialCase(check="checkpointing", variant=v, points=points) for v in blocks]
     rows += [

@@ -103,6 +103,18 @@ def one_point_model(case: SpecialCase, device: str) -> Verdict:
     return judge_module(_problem(case, device).case, device, slack=ONE_POINT_SLACK)
 
 
+def idle_slots(case: SpecialCase, device: str) -> Verdict:
+    """The gate on operations half of whose slots have almost no points.
+
+    A numerator's gradient is one over the mass. What an idle slot's is must not reach the others,
+    or training ends in noise; seen with G = 8 and 256 before the slots were centred by their mass.
+    """
+    problem = replace(_operators(case, device), idle=True)
+    autocast = case.precision in ("bf16", "bf16v")
+    way = Way("fused", case.precision, torch.float32 if autocast else problem.dtype, autocast)
+    return judge(Yardstick(problem, draws_on(device)), way, plan=problem.plan(way))
+
+
 def batch_of_two(case: SpecialCase, device: str) -> Verdict:
     return judge_module(_problem(case, device).case, device, batch=2)
 
@@ -241,6 +253,7 @@ def _problem(case: SpecialCase, device: str) -> ModuleProblem:
 
 CHECKS: dict[str, Callable[[SpecialCase, str], Verdict]] = {
     "trajectory": trajectory,
+    "idle slots": idle_slots,
     "batch of two": batch_of_two,
     "one point": one_point,
     "one point, model": one_point_model,

@@ -78,9 +78,9 @@ class Inputs:
         self.query, self.values, self.gradient = rows(), rows(), rows()
         self.weight, self.bias = small(slices, width) / width**0.5, small(slices)
         self.temperature = torch.full((heads,), 0.5, device=device)
-        self.tokens, self.mass = small(1, heads, slices, width), small(1, heads, slices)
+        self.tokens, self.mass = small(1, heads, slices, width), small(1, heads, slices).square()
         self.precision = case.precision
-        self.of_slice = Backward.of_slice(self.values, self.tokens, self.mass)
+        self.of_slice = Backward.of_slice(self.values, self.tokens, self.mass, self.mass)
         of_deslice = Backward.of_deslice(self.gradient, self.tokens)
         self.of_pair = Backward.of_pair(self.of_slice, of_deslice)
         plain = self.operands()

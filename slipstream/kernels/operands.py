@@ -153,11 +153,15 @@ class Backward:
     shift: Tensor
     output_gradient: Tensor
     output_tokens: Tensor
+    mass: Tensor | None = None
+    """(B, H, G) of the slice, to centre by."""
 
     @staticmethod
-    def of_slice(values: Tensor, numerator_gradient: Tensor, shift: Tensor) -> Backward:
+    def of_slice(
+        values: Tensor, numerator_gradient: Tensor, shift: Tensor, mass: Tensor
+    ) -> Backward:
         values, tokens = rows(values), numerator_gradient.contiguous()
-        return Backward("slice", values, tokens, shift.contiguous(), values, tokens)
+        return Backward("slice", values, tokens, shift.contiguous(), values, tokens, mass)
 
     @staticmethod
     def of_deslice(output_gradient: Tensor, tokens: Tensor) -> Backward:
@@ -175,15 +179,30 @@ class Backward:
         return "pair_" if self.kind == "pair" else ""
 
     def centred(self) -> tuple[Backward, Tensor]:
-        """Tokens and shift less their mean over the slots, and the mean of the tokens."""
-        mean = self.tokens.float().mean(-2)
-        tokens = self.tokens.float() - mean[..., None, :]
+        """Tokens and shift less their mean over the slots, and the mean of the tokens.
+
+        A slot counts by its mass: the gradient of a numerator is one over the mass, so that a slot
+        which almost no point belongs to has one many thousand times the others'. In a plain mean it
+        would drown them, and what is to cancel would grow instead of shrink.
+        """
+        tokens, share = self.tokens.float(), self._shares()
+        mean = (share[..., None] * tokens).sum(-2)
+        tokens = tokens - mean[..., None, :]
         if self.kind == "deslice":
             return replace(self, tokens=tokens, shift=tokens, output_tokens=tokens), mean
-        shift = self.shift - self.shift.mean(-1, keepdim=True)
-        output = self.output_tokens.float()
-        output = tokens if self.kind == "slice" else output - output.mean(-2, keepdim=True)
+        shift = self.shift - (share * self.shift).sum(-1, keepdim=True)
+        output = tokens
+        if self.kind == "pair":
+            output = self.output_tokens.float()
+            output = output - (share[..., None] * output).sum(-2, keepdim=True)
         return replace(self, tokens=tokens, shift=shift, output_tokens=output), mean
+
+    def _shares(self) -> Tensor:
+        """(B, H, G), summing to one: of the mass, or even for deslice, whose tokens are means."""
+        if self.mass is None:
+            slices = self.tokens.shape[-2]
+            return self.tokens.new_full((slices,), 1 / slices, dtype=torch.float32)
+        return self.mass / self.mass.sum(-1, keepdim=True)
 
     def strides(self, heads: int) -> tuple[int, ...]:
         return (*row_strides(self.rows, heads), *row_strides(self.output_gradient, heads))

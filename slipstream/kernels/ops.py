@@ -58,7 +58,7 @@ def _pair_deslice_shape(tokens, output_carrier, tokens_carrier, query, *rest):  
 
 
 def _slice_backward_shapes(  # type: ignore[no-untyped-def]
-    numerator, shift, query, values, slot_weight, slot_bias, temperature, *rest
+    numerator, shift, mass, query, values, slot_weight, slot_bias, temperature, *rest
 ):
     return _gradient_shapes(query, values, slot_weight, slot_bias, temperature)
 
@@ -70,7 +70,7 @@ def _deslice_backward_shapes(  # type: ignore[no-untyped-def]
 
 
 def _pair_backward_shapes(  # type: ignore[no-untyped-def]
-    numerator, mass, output, tokens, query, values, slot_weight, slot_bias, temperature, *rest
+    numerator, shift, mass, output, tokens, query, values, slot_weight, slot_bias, temperature, *_
 ):
     return _gradient_shapes(query, values, slot_weight, slot_bias, temperature)
 
@@ -215,6 +215,7 @@ def _carriers(query: Tensor, values: Tensor, numerator: Tensor) -> tuple[Tensor,
 def slice_backward(
     numerator_gradient: Tensor,
     shift: Tensor,
+    mass: Tensor,
     query: Tensor,
     values: Tensor,
     slot_weight: Tensor,
@@ -228,7 +229,7 @@ def slice_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Over the points short of what `_over_points` adds to bias and temperature."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
-    of = Backward.of_slice(values, numerator_gradient, shift)
+    of = Backward.of_slice(values, numerator_gradient, shift, mass)
     if over == "points":
         by_points = launch.backward_blocked if _by_triton(query) else formulas.backward
         return by_points(o, of, normalizers, over_points=True)
@@ -257,6 +258,7 @@ def deslice_backward(
 def pair_backward(
     numerator_gradient: Tensor,
     mass_gradient: Tensor,
+    mass: Tensor,
     output_gradient: Tensor,
     output_tokens: Tensor,
     query: Tensor,
@@ -270,7 +272,7 @@ def pair_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     of = Backward.of_pair(
-        Backward.of_slice(values, numerator_gradient, mass_gradient),
+        Backward.of_slice(values, numerator_gradient, mass_gradient, mass),
         Backward.of_deslice(output_gradient, output_tokens),
     )
     return _backward(o, of, stats, family)
@@ -298,23 +300,22 @@ def _given(stats: Tensor | None, o: Operands) -> Tensor:
 
 def _save_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     *tensors, stats, precision, family, over = inputs
-    numerator, _, _, normalizers = output
+    numerator, mass, _, normalizers = output
     ctx.mark_non_differentiable(normalizers)
     over_points = over == "points"
-    ctx.save_for_backward(*tensors, stats, numerator if over_points else None, normalizers)
+    ctx.save_for_backward(*tensors, stats, mass, numerator if over_points else None, normalizers)
     ctx.how = (precision, family, over)
 
 
 def _slice_gradients(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-    query, values, weight, bias, temperature, stats, numerator, normalizers = ctx.saved_tensors
+    *tensors, stats, mass, numerator, normalizers = ctx.saved_tensors
+    query, _, _, bias, temperature = tensors
     of_numerator, of_mass, of_normalizer, _ = gradients
     shift = of_mass
     if numerator is not None:
         # Over the points the mass is one whatever happens; the correction is known per slot.
         shift = of_normalizer - (numerator * of_numerator).sum(-1)
-    found = slice_backward(
-        of_numerator, shift, query, values, weight, bias, temperature, stats, normalizers, *ctx.how
-    )
+    found = slice_backward(of_numerator, shift, mass, *tensors, stats, normalizers, *ctx.how)
     if numerator is None:
         return *_with_bias(found, bias), None, None, None, None
     centres = launch.centres(normalizers, query.shape[1])
@@ -357,16 +358,15 @@ def _deslice_gradients(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | 
 
 def _save_pair_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     *tensors, precision, family = inputs
-    ctx.save_for_backward(*tensors)
+    ctx.save_for_backward(output[1], *tensors)
     ctx.how = (precision, family)
 
 
 def _pair_slice_gradients(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-    query, values, weight, bias, temperature, stats = ctx.saved_tensors
-    found = pair_backward(
-        *gradients, query, values, weight, bias, temperature, stats, *ctx.how
-    )  # fmt: skip
-    return *_with_bias(found, bias), None, None, None
+    mass, *tensors = ctx.saved_tensors
+    of_numerator, of_mass, of_output, output_tokens = gradients
+    found = pair_backward(of_numerator, of_mass, mass, of_output, output_tokens, *tensors, *ctx.how)
+    return *_with_bias(found, bias=tensors[3]), None, None, None
 
 
 def _save_pair_deslice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

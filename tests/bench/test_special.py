@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from slipstream.bench import large, modules, special
-from slipstream.bench.gate import Way
+from slipstream.bench.gate import DRAWS, Way
 from slipstream.bench.parity_cases import SpecialCase, special_cases
 from slipstream.kernels import api
 from slipstream.kernels.membership import Axis
+from slipstream.kernels.operands import Backward
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -50,6 +51,16 @@ def test_a_trajectory_that_parts_is_red(monkeypatch: pytest.MonkeyPatch) -> None
 def test_one_point_and_strides(fields: dict[str, object]) -> None:
     assert check("one point", points=1, **fields).green
     assert check("strided", **fields).green
+
+
+@pytest.mark.parametrize("slices", [8, 16, 24])
+def test_idle_slots(slices: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also that the check sees what it is there for: centring by a plain mean, as once was."""
+    monkeypatch.setattr(special, "draws_on", lambda device: DRAWS)  # of 8 biases two are chance
+    assert check("idle slots", slices=slices, points=16).green
+    monkeypatch.setattr(Backward, "_shares", lambda of: torch.tensor(1 / of.tokens.shape[-2]))
+    verdict = check("idle slots", slices=slices, points=16)
+    assert verdict.green == (slices == 16), "only the blocked family centres"
 
 
 def test_models_of_two_samples_and_of_one_point() -> None:
