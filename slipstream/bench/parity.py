@@ -45,7 +45,7 @@ def all_cases(device: str) -> list[ParityCase]:
     ]
     if kind == "cuda":
         return rows
-    return [row for row in rows if row.dtype == "fp32" and not getattr(row, "needs_cuda", False)]
+    return [row for row in rows if not getattr(row, "needs_cuda", False)]
 
 
 def run_parity(

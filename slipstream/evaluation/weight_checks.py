@@ -20,6 +20,7 @@ from slipstream.runs.model_file import build_model, weight_shapes
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 """Of parameters, by the precision of the config; bf16 is autocast."""
+_ADAM_EPSILON = 1e-8
 Layers = Literal["every", "first", "before", "none"]
 
 
@@ -154,11 +155,18 @@ def check_initial(run: Artefacts) -> Finding:
 
 
 def check_changed(run: Artefacts) -> Finding:
-    """Every parameter moved between the first and the last checkpoint."""
+    """Every parameter moved between the first and the last checkpoint.
+
+    One whose gradients came, but so small that no step of the optimiser reaches its last bit, is
+    noted: the model has no use for it. So it is with the deslice of a layer that slices evenly.
+    """
     assert run.first and run.last
     first, last = run.first.weights, run.last.weights
     counts = {n: _changed(first[n], last[n]) for n in last if n in first}
-    still = [name for name, count in counts.items() if not count]
+    unmoved = [name for name, count in counts.items() if not count]
+    rate = run.config.optim.learning_rate if run.config else 0.0
+    idle = [name for name in unmoved if _too_small_to_move(run.last, name, rate)]
+    still = [name for name in unmoved if name not in idle]
     wrong = []
     if still:
         wrong.append(
@@ -166,8 +174,22 @@ def check_changed(run: Artefacts) -> Finding:
             f" step 0: {listed([f'{name} ({_gradient(run.last, name)})' for name in still])}"
         )
     numbers = sum(tensor.numel() for tensor in last.values())
-    seen = f"all {len(counts)} parameters changed from step 0 to step {run.step}"
-    return judge("changed", wrong, f"{seen}, {sum(counts.values()):,} of {numbers:,} numbers")
+    count = f"{len(counts) - len(idle)} of {len(counts)}" if idle else f"all {len(counts)}"
+    seen = f"{count} parameters changed from step 0 to step {run.step}"
+    notes = [f"{name} did not move: {_gradient(run.last, name)}, too small" for name in idle]
+    moved = f"{seen}, {sum(counts.values()):,} of {numbers:,} numbers"
+    return judge("changed", wrong, moved, notes)
+
+
+def _too_small_to_move(saved: Saved, name: str, rate: float) -> bool:
+    """Whether gradients came, but AdamW's steps are below half the last bit of every number."""
+    moment = saved.optimizer.get(f"{name}.exp_avg_sq")
+    if moment is None or not moment.any():
+        return False
+    value, gradient = saved.weights[name].abs(), moment.double().sqrt()
+    last_bit = torch.nextafter(value, torch.full_like(value, math.inf)).double() - value.double()
+    step = rate * gradient / (gradient + _ADAM_EPSILON)
+    return bool((step < last_bit / 2).all())
 
 
 def _gradient(saved: Saved, name: str) -> str:

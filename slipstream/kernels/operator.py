@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from slipstream.core import runtime
+
 Save = Callable[[Any, tuple[Any, ...], Any], None]
 Gradients = Callable[..., tuple[Tensor | None, ...]]
 
@@ -21,8 +23,10 @@ class Operator:
     """Called like the function it is made of, whose first argument must be a tensor."""
 
     def __init__(self, name: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
-        self.function = function
         schema = torch.library.infer_schema(function, mutates_args=())
+        if runtime.TRITON_INTERPRETED:
+            function = _without_bf16(function, fake)
+        self.function = function
         torch.library.define(name, schema, tags=torch.Tag.pt2_compliant_tag)
         torch.library.impl(name, ("cpu", "cuda"))(function)
         torch.library.register_fake(name)(fake)
@@ -56,6 +60,23 @@ class Operator:
 def operator(name: str, fake: Callable[..., Any]) -> Callable[[Callable[..., Any]], Operator]:
     """Make the decorated function an operator; `fake` gives the shapes of its results."""
     return lambda function: Operator(name, function, fake)
+
+
+def _without_bf16(function: Callable[..., Any], fake: Callable[..., Any]) -> Callable[..., Any]:
+    """For Triton's interpreter, which cuts results off at bf16: the same in fp32, then rounded."""
+
+    def widened(argument: Any) -> Any:
+        if isinstance(argument, Tensor) and argument.dtype == torch.bfloat16:
+            return argument.float()
+        return argument
+
+    def call(*arguments: Any) -> Any:
+        found, like = function(*map(widened, arguments)), fake(*arguments)
+        if isinstance(found, Tensor):
+            return found.to(like.dtype)
+        return tuple(f.to(expected.dtype) for f, expected in zip(found, like, strict=True))
+
+    return call
 
 
 def is_eager(tensor: Tensor) -> bool:

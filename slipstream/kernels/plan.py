@@ -148,8 +148,6 @@ def _why_not_fused(problem: Problem, precision: Precision, *, asked: bool) -> st
         )
     if problem.dtype not in ALLOWED:
         return f"the kernels take {', '.join(ALLOWED)}, not {problem.dtype}"
-    if problem.device != "cuda" and problem.dtype == "bfloat16":
-        return "Triton's interpreter cannot do bfloat16"
     widest = max(problem.head_width, problem.value_width)
     if widest > WIDEST:
         return f"the kernels take widths up to {WIDEST}, not {widest}"

@@ -19,14 +19,18 @@ TINY = tl.constexpr(1e-37)
 NOWHERE = tl.constexpr(-1e30)
 """The logit of a slot that is not there."""
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
-"""The interpreter multiplies in fp32 whatever is asked, and reads the bits of bf16 as integers."""
+"""The interpreter cannot multiply bf16, and cuts off where it should round to it: operands are
+rounded by arithmetic there, and multiplied in fp32."""
 
 
 @triton.jit
 def product(b_x, b_y, HOW: tl.constexpr):
     """b_x @ b_y, summed in fp32. HOW: bf16x6, tf32, tf32x3, or bf16 to round both operands."""
     if INTERPRETED:
-        b_out = tl.dot(b_x.to(tl.float32), b_y.to(tl.float32), input_precision="ieee")
+        b_x, b_y = b_x.to(tl.float32), b_y.to(tl.float32)
+        if HOW == "bf16":
+            b_x, b_y = rounded_to_bf16(b_x), rounded_to_bf16(b_y)
+        b_out = tl.dot(b_x, b_y, input_precision="ieee")
     elif HOW == "bf16":
         b_out = tl.dot(b_x.to(tl.bfloat16), b_y.to(tl.bfloat16))
     else:
@@ -38,7 +42,8 @@ def product(b_x, b_y, HOW: tl.constexpr):
 def rounded_to_bf16(b_x):
     """As fp32 again."""
     if INTERPRETED:
-        b_out = b_x
+        b_high = b_x * 65537.0  # Dekker: what is left of x is its upper 8 bits, rounded
+        b_out = b_high - (b_high - b_x)
     else:
         b_out = b_x.to(tl.bfloat16).to(tl.float32)
     return b_out

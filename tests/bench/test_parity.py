@@ -21,6 +21,7 @@ from slipstream.bench.parity_cases import (
     as_tasks,
 )
 from slipstream.core.records import read_records
+from slipstream.kernels.membership import Axis
 from slipstream.models.variants import VARIANTS
 from tests.interpreter import numpys_order
 
@@ -50,7 +51,7 @@ def test_the_grid_is_complete() -> None:
     assert counts["blocked"] == counts["blocked, over points"] == 7 * len(SLICES) * len(WIDTHS)
     assert counts["single-tile"] == 16 + 6 * 13  # all in bf16 products, smaller ones otherwise
     assert counts["model"] == 7 * len(VARIANTS)
-    assert {row.dtype for row in parity.all_cases("cpu")} == {"fp32"}
+    assert {row.dtype for row in parity.all_cases("cpu")} == {"fp32", "bf16"}
 
 
 def test_tasks_hold_every_case_once_and_share_what_is_compiled() -> None:
@@ -85,6 +86,21 @@ def test_green_from_case_to_markdown(tmp_path: Path) -> None:
     assert by_name[OPERATORS.name]["plan"] == "single-tile, ieee dots"
     text = tables.parity(records)
     assert "5 of 5 green." in text and "Not green" not in text
+
+
+@pytest.mark.parametrize("precision", ["ieee", "bf16v", "bf16"])
+@pytest.mark.parametrize(
+    ("over", "family", "slices", "width"),
+    [("slots", "single-tile", 16, 16), ("slots", "blocked", 20, 8), ("points", "blocked", 20, 8)],
+)
+def test_bf16_is_green(over: Axis, family: Any, slices: int, width: int, precision: str) -> None:
+    case = OperatorCase(
+        over=over, family=family, slices=slices, width=width, dtype="bf16", precision=precision,
+        points=21,
+    )  # fmt: skip
+    verdict = parity.check_case(case, DEVICE)
+    assert verdict.green, verdict
+    assert verdict.plan == f"{family}, {precision} dots"
 
 
 def test_a_wrong_kernel_is_red_and_a_failing_case_is_recorded(

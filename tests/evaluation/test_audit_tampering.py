@@ -104,6 +104,17 @@ def test_a_parameter_that_did_not_move(run: Path) -> None:
     fails(run, "changed", saying=f"1 of 49 parameters have the same bits at step 12 as at {still}")
 
 
+def test_a_parameter_whose_gradients_were_too_small_to_move_it(run: Path) -> None:
+    """Seen on Taylor-Green: slices that are even in a layer make its deslice indifferent."""
+    _, first = read_tensors(checkpoint(run, 0), "checkpoint")
+    key, moment = f"model.{TEMPERATURE}", f"optimizer.{TEMPERATURE}.exp_avg_sq"
+    unmoved = {key: first[key], moment: torch.full((2,), 4e-30)}
+    edit_weights(run, 12, lambda tensors: tensors.update(unmoved))
+    assert "changed" not in failures(audit_run(run))
+    said = f"{TEMPERATURE} did not move: its gradients were about 2e-15, too small"
+    assert said in notes(audit_run(run))
+
+
 def test_a_parameter_that_never_had_a_gradient(run: Path) -> None:
     _, first = read_tensors(checkpoint(run, 0), "checkpoint")
     key, moment = f"model.{TEMPERATURE}", f"optimizer.{TEMPERATURE}.exp_avg_sq"

@@ -5,14 +5,33 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
+from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+from slipstream.kernels.primitives import rounded_to_bf16
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="kernels run on the GPU here")
 
 
-def test_an_element_of_a_product_does_not_depend_on_the_tile() -> None:
-    import triton.language as tl
-    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+@triton.jit
+def round_all(x, out, N: tl.constexpr):  # noqa: ANN001, ANN201
+    offsets = tl.arange(0, N)
+    tl.store(out + offsets, rounded_to_bf16(tl.load(x + offsets)))
 
+
+def test_rounding_to_bf16() -> None:
+    """As torch rounds: to nearest, ties to even."""
+    draw = torch.Generator().manual_seed(0)
+    numbers = torch.randn(500, generator=draw) * torch.randn(500, generator=draw).mul(20).exp2()
+    ties = (torch.arange(128, 139).float() + 0.5) / 8
+    x = torch.cat((numbers, ties, torch.tensor([0.0])))
+    out = torch.empty_like(x)
+    round_all[(1,)](x, out, N=512)
+    assert torch.equal(out, x.bfloat16().float())
+
+
+def test_an_element_of_a_product_does_not_depend_on_the_tile() -> None:
     draw = np.random.default_rng(0)
     a, b = (draw.normal(size=size).astype(np.float32) for size in ((64, 40), (40, 64)))
 

@@ -58,7 +58,6 @@ def test_reference_on_request() -> None:
         ({"device": "cpu"}, "no CUDA device"),
         ({"head_width": 300}, "the kernels take widths up to 256, not 300"),
         ({"shared_memory": 49152}, "the kernels need .* a block, and this GPU has 49152"),
-        ({"device": "cpu", "interpreted": True}, "Triton's interpreter cannot do bfloat16"),
     ],
 )
 def test_fused_is_refused_with_the_reason(changes: dict[str, object], reason: str) -> None:
