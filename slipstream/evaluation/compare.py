@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from slipstream.models.variants import BASELINE
 from slipstream.runs.folder import RunFolder
 
+NOTHING = 1.0
+"""The relative L1 error on normalised outputs of predicting every field's mean."""
+DIVERGED = 1.5
+"""Last over best validation error."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -25,6 +30,21 @@ class Curve:
 
     def best_until(self, step: int) -> float:
         return min((e for s, e in self.errors.items() if s <= step), default=math.nan)
+
+    @property
+    def failure(self) -> str | None:
+        """Why its best error says nothing of the variant: training diverged, or taught nothing.
+
+        Learning nothing is a failure of the baseline alone. Another variant may be unable to.
+        """
+        if not self.errors:
+            return None
+        best, last = self.best_until(self.reached), self.errors[max(self.errors)]
+        if best >= NOTHING and self.variant == BASELINE:
+            return f"it learned nothing: its best error is {best:.3g}, that of predicting means 1"
+        if last > DIVERGED * best:
+            return f"its training diverged: the best error is {best:.3g}, the last {last:.3g}"
+        return None
 
 
 @dataclass(frozen=True)

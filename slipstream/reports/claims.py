@@ -62,9 +62,9 @@ class Claim:
 
 
 def ratio(group: Group, variant: str, base: str = BASELINE) -> Number | None:
-    """Of validation errors, with the spread of both."""
+    """Of validation errors, with the spread of both; none where one of them failed to train."""
     row, over = group.row(variant), group.row(base)
-    if row is None or over is None:
+    if row is None or over is None or {variant, base} & group.failures().keys():
         return None
     value = row.mean / over.mean
     shares = [_share(one, group) for one in (row, over)]

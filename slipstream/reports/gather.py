@@ -148,6 +148,8 @@ def _unfinished(runs: Sequence[RunData], path: Path) -> Iterator[str]:
     for run in runs:
         if not run.finished:
             yield f"{run.name} is {run.status}{_last_words(run)}"
+        elif run.curve.failure:
+            yield f"{run.name}, in {path.name}: {run.curve.failure}"
     unknown = [run.name for run in runs if run.finished and run.evaluation is None]
     if unknown:
         yield f"not evaluated: {listed(unknown)} (slipstream evaluate {path})"

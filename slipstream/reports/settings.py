@@ -34,6 +34,10 @@ class Group:
         """Best validation error of each variant at equal steps."""
         return compare([run.curve for run in self.runs])
 
+    def failures(self) -> dict[str, str]:
+        """Variants a run of which diverged or learned nothing, and what it did."""
+        return {run.variant: run.curve.failure for run in self.runs if run.curve.failure}
+
     def row(self, variant: str) -> Row | None:
         return next((row for row in self.rows() if row.variant == variant), None)
 

@@ -222,5 +222,10 @@ def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
         f"Validation error of the baseline, and of the other variants over that of the baseline"
         f" with the same {letter}."
     )
+    notes = [
+        f"{group.experiment}, {letter} = {group.at(field)}, {variant}: {what}."
+        for group in groups
+        for variant, what in group.failures().items()
+    ]
     columns = ("experiment", letter, BASELINE, *others)
-    return Table(f"sweep-{field}", title, caption, columns, tuple(rows))
+    return Table(f"sweep-{field}", title, caption, columns, tuple(rows), tuple(notes))

@@ -44,3 +44,19 @@ def test_curves_are_read_from_records(tmp_path: Path) -> None:
     found = read_curve(folder)
     assert found == Curve("poisson", "untied", 3, {4: 0.5, 12: 0.7}, 12)
     assert found.best_until(12) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("variant", "errors", "says"),
+    [
+        ("baseline", {10: 1.2, 20: 1.1}, "it learned nothing: its best error is 1.1, "),
+        ("untied", {10: 0.6, 20: 1.0}, "its training diverged: the best error is 0.6, the last 1"),
+        ("mlp-only", {10: 1.2, 20: 1.1}, None),
+        ("baseline", {10: 0.6, 20: 0.7}, None),
+        ("baseline", {}, None),
+    ],
+)
+def test_runs_that_failed_to_train(variant: str, errors: dict[int, float], says: str) -> None:
+    """A variant that can learn nothing has not failed: that is what it was asked."""
+    found = curve(variant, 0, errors).failure
+    assert found is None if says is None else found and found.startswith(says)

@@ -2,15 +2,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from slipstream.reports.claims import CLAIMS, Claim, Number, claims_table
 from slipstream.reports.gather import RunData
+from slipstream.reports.study_tables import sweep_table
 from slipstream.reports.tables import cell_text
 from slipstream.runs.evaluation_file import LayerSlices
 from slipstream.runs.evaluation_file import Number as RunNumber
-from tests.reports.made_data import evaluation, run
+from tests.reports import made_data
+from tests.reports.made_data import evaluation
+
+
+def run(variant: str, error: float, *arguments: Any, **changes: Any) -> RunData:
+    """Whose errors are percentages, as it were: of 1 and above a baseline would learn nothing."""
+    return made_data.run(variant, error / 100, *arguments, **changes)
+
 
 BASE = [run("baseline", 0.99), run("baseline", 1.01, 1)]  # which scatters by 1.4 %
 
@@ -134,6 +143,23 @@ def test_sweeps() -> None:
         " than velocity; subsampling noise is small; the first layer spreads its points almost"
         " evenly over the slices; predicted: the gap of slice-once persists at every depth.",
     )
+
+
+def test_a_run_that_failed_to_train_is_no_evidence() -> None:
+    runs = [*BASE, run("no-token-attention", 1.0)]
+    for slices, error in ((8, 110), (128, 1.0)):
+        runs += [run("baseline", error, slices=slices), run("no-token-attention", 1, slices=slices)]
+    table = claims_table(runs)
+    assert table is not None
+    assert "G = 8" not in " ".join(cell_text(cell) for row in table.rows for cell in row)
+    table = sweep_table(runs, "slices")
+    assert table is not None and table.notes == (
+        "poisson, G = 8, baseline: it learned nothing: its best error is 1.1, that of predicting"
+        " means 1.",
+    )
+    diverged = run("no-token-attention", 1.0)
+    diverged = replace(diverged, curve=replace(diverged.curve, errors={100: 0.01, 200: 0.02}))
+    assert "Token attention is" not in verdicts(*BASE, diverged)
 
 
 def test_without_anything_to_compare_there_is_no_table() -> None:
