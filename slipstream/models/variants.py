@@ -100,6 +100,8 @@ _ALL = (
 
 BASELINE = "baseline"
 """To which all others are compared."""
+POINTWISE = "mlp-only"
+"""Without any coupling."""
 VARIANTS: dict[str, Variant] = {variant.name: variant for variant in _ALL}
 
 

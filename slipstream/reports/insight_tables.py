@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slipstream.models.variants import BASELINE, VARIANTS
-from slipstream.reports.conclusion import POINTWISE
+from slipstream.models.variants import BASELINE, POINTWISE, VARIANTS
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.gather import RunData
 from slipstream.reports.settings import Group, main_groups

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from slipstream.models.variants import BASELINE, VARIANTS
+from slipstream.models.variants import BASELINE, POINTWISE, VARIANTS
 from slipstream.reports import figures
-from slipstream.reports.conclusion import POINTWISE
 from slipstream.reports.content import Picture, Scene
 from slipstream.reports.fields import field_figure, slice_figure
 from slipstream.reports.figures import FieldRatio, LayerEntropy, Point
