@@ -16,7 +16,7 @@ from slipstream.reports.fields import field_figure, slice_figure
 from slipstream.reports.figures import FieldRatio, LayerEntropy, Point
 from slipstream.reports.gather import RunData
 from slipstream.reports.scenes import match_runs
-from slipstream.reports.settings import Group, Swept, main_groups, sweep
+from slipstream.reports.settings import Group, Swept, main_groups, sweep, swept_variants
 from slipstream.reports.study_tables import GRID
 from slipstream.reports.style import save, svg_text
 from slipstream.reports.system_tables import system_points
@@ -93,13 +93,14 @@ def _first(groups: Sequence[Group], variants: set[str]) -> Group | None:
 
 
 def _sweep_points(runs: Sequence[RunData], field: Swept, variants: Sequence[str]) -> list[Point]:
-    """Of the first experiment that was swept."""
-    swept = sweep(runs, field)
+    """Of the first experiment that was swept; runs that failed to train are the table's to tell."""
+    groups = next(iter(sweep(runs, field)), [])
+    shown = swept_variants(groups) & set(variants)
     return [
         Point(row.variant, group.at(field), row.mean, row.std)
-        for group in (swept[0] if swept else [])
+        for group in groups
         for row in group.rows()
-        if row.variant in variants
+        if row.variant in shown - group.failures().keys()
     ]
 
 

@@ -96,6 +96,12 @@ def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
     return found
 
 
+def swept_variants(groups: Sequence[Group]) -> set[str]:
+    """Those that were run at more than one value."""
+    found = [variant for group in groups for variant in group.variants]
+    return {variant for variant in found if found.count(variant) > 1}
+
+
 def _differ_in(field: Swept, group: Group, main: Group) -> bool:
     if group.experiment != main.experiment:
         return False

@@ -8,7 +8,7 @@ from slipstream.evaluation.compare import Row, ratio_std
 from slipstream.models.variants import BASELINE, VARIANTS
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.gather import RunData
-from slipstream.reports.settings import Group, Swept, main_groups, sweep
+from slipstream.reports.settings import Group, Swept, main_groups, sweep, swept_variants
 
 NOT_RUN = Cell(text="not run", kind="text")
 HEADLINE = (BASELINE, "no-token-attention")
@@ -205,12 +205,15 @@ SWEEPS: Mapping[Swept, tuple[str, str]] = {
 
 
 def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
-    """Validation error, and ratio to the baseline of the same size and length, against one."""
+    """Validation error, and ratio to the baseline of the same size and length, against one.
+
+    Of variants that were run at one value alone the main table tells.
+    """
     letter, title = SWEEPS[field]
     groups = [group for swept in sweep(runs, field) for group in swept]
     if not groups:
         return None
-    others = [variant for variant in variants_of(groups) if variant != BASELINE]
+    others = [v for v in variants_of(groups) if v != BASELINE and v in swept_variants(groups)]
     rows = []
     for group in groups:
         found = {row.variant: row for row in group.rows()}
