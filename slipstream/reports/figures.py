@@ -212,20 +212,17 @@ def _capacity(axes: Axes, rows: Sequence[Row], parameters: Mapping[str, int]) ->
         at = experiments.index(row.experiment) + 0.27 * (CAPACITY.index(row.variant) - 1)
         colour = look_of(row.variant).colour
         axes.bar(at, row.mean, 0.25, color=colour, yerr=row.std, ecolor=MUTED, error_kw=BARS)
-        if row.variant in parameters and parameters.get(BASELINE):
-            share = f"{parameters[row.variant] / parameters[BASELINE]:.2f}×"
-            top = row.mean + (row.std or 0.0)
-            note(axes, share, (at, top), (0, 1.5), ha="center", va="bottom")
-    axes.set_xticks(range(len(experiments)), experiments)
-    if len(experiments) > 3:
-        axes.tick_params(axis="x", labelrotation=90)
+    names = [name.replace("-", "-\n") if len(experiments) > 1 else name for name in experiments]
+    axes.set_xticks(range(len(experiments)), names)
     axes.set_ylabel("validation error")
     axes.margins(y=0.15)
     axes.set_xlim(-0.55, len(experiments) - 0.45)
-    if parameters:
-        axes.set_xlabel("above the bars: parameters over the baseline's")
     shown = [v for v in CAPACITY if any(row.variant == v for row in rows)]
     legend_above(axes, [Patch(color=look_of(v).colour, label=v) for v in shown])
+    base = parameters.get(BASELINE)
+    if base:
+        shares = [f"{parameters[v] / base:.2f}×" for v in shown if v in parameters]
+        axes.set_xlabel(f"parameters over the baseline's: {', '.join(shares)}")
 
 
 def _per_field(axes: Axes, fields: Sequence[FieldRatio]) -> None:

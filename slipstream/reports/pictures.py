@@ -16,7 +16,7 @@ from slipstream.reports.fields import field_figure, slice_figure
 from slipstream.reports.figures import FieldRatio, LayerEntropy, Point
 from slipstream.reports.gather import RunData
 from slipstream.reports.scenes import match_runs
-from slipstream.reports.settings import Group, Swept, main_groups, sweep, swept_variants
+from slipstream.reports.settings import Swept, main_groups, sweep, swept_variants
 from slipstream.reports.study_tables import GRID
 from slipstream.reports.style import save, svg_text
 from slipstream.reports.system_tables import system_points
@@ -60,18 +60,19 @@ def error_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
 def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
     groups = main_groups(runs)
     fields = field_ratios(runs)
-    grid = _first(groups, {name for line in GRID for name in line})
-    capacity = _first(groups, {BASELINE, POINTWISE, "mlp-only-wide"})
+    swept = {group.experiment for own in sweep(runs, "slices") for group in own}
+    grids = [g for g in groups if {name for line in GRID for name in line} <= set(g.variants)]
+    grid = next((g for g in grids if g.experiment in swept), grids[0] if grids else None)
+    three = {BASELINE, POINTWISE, "mlp-only-wide"}
+    capacity = [group for group in groups if three <= set(group.variants)]
     counts = _sweep_points(runs, "slices", (BASELINE, "no-token-attention"))
     found = []
     if grid or capacity or counts:
         drawn = figures.controls(
             grid=grid.rows() if grid else (),
             slices=counts,
-            capacity=capacity.rows() if capacity else (),
-            parameters={r.variant: r.parameters for r in capacity.runs if r.parameters}
-            if capacity
-            else {},
+            capacity=[row for group in capacity for row in group.rows()],
+            parameters={r.variant: r.parameters for g in capacity for r in g.runs if r.parameters},
             fields=fields,
         )
         caption = (
@@ -86,10 +87,6 @@ def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]
         drawn = figures.depth_sweep(depths)
         found.append(gallery.picture("depth", "Depth sweep", caption, drawn))
     return found
-
-
-def _first(groups: Sequence[Group], variants: set[str]) -> Group | None:
-    return next((group for group in groups if variants <= set(group.variants)), None)
 
 
 def _sweep_points(runs: Sequence[RunData], field: Swept, variants: Sequence[str]) -> list[Point]:
