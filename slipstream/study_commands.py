@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -57,14 +57,18 @@ def study(
     with study_bar(len(ready)) as watch:
         endings = run_study(ready, out, means, watch)
     compared = [e.cell for e in endings if e.status in ("finished", "interrupted")]
-    rows = compare([read_curve(cell.folder) for cell in compared])
+    curves = {cell.name: read_curve(cell.folder) for cell in compared}
+    rows = compare(list(curves.values()))
+    done = [ending.cell.name for ending in endings if ending.status == "finished"]
+    failures = {name: told for name in done if (told := curves[name].failure)}
     if as_json:
         cells_json = [
             {"cell": e.cell.name, "status": e.status, "reason": e.reason} for e in endings
         ]
-        print(json.dumps({"rows": [asdict(row) for row in rows], "cells": cells_json}, indent=2))
+        found = {"rows": [asdict(row) for row in rows], "cells": cells_json, "failures": failures}
+        print(json.dumps(found, indent=2))
     else:
-        _print(rows, endings, out)
+        _print(rows, endings, out, failures)
     exit_unless_finished(endings)
 
 
@@ -83,7 +87,9 @@ def _whole_numbers(text: str) -> list[int]:
     return list(dict.fromkeys(map(int, parts)))
 
 
-def _print(rows: Sequence[Row], endings: Sequence[Ending], out: Path) -> None:
+def _print(
+    rows: Sequence[Row], endings: Sequence[Ending], out: Path, failures: Mapping[str, str]
+) -> None:
     for experiment in dict.fromkeys(row.experiment for row in rows):
         own = [row for row in rows if row.experiment == experiment]
         title = f"{experiment}: best validation error (relative L1) up to step {own[0].step}"
@@ -100,6 +106,8 @@ def _print(rows: Sequence[Row], endings: Sequence[Ending], out: Path) -> None:
         if ending.status != "finished":
             why = f": {ending.reason}" if ending.reason else ""
             print(f"{ending.cell.name}: {ending.status}{why}")
+    for name, what in failures.items():
+        print(f"Not comparable, {name}: {what}.")
     done = sum(ending.status == "finished" for ending in endings)
     print(f"{done} of {len(endings)} runs are finished: {out}")
 
