@@ -133,7 +133,7 @@ def judge(
     eager, errors = yardstick.eager_errors(way.eager()), yardstick.errors(results)
     limits = {name: slack * limit(way, plan, name, eager[name]) for name in eager}
     ratios = {
-        name: errors[name] / max(eager[name], _floor(first.get(name)) / limits[name])
+        name: errors[name] / max(eager[name], _floor(name, first.get(name), way) / limits[name])
         for name in errors
     }
     worst = max(ratios, key=lambda name: ratios[name] / limits[name])
@@ -216,8 +216,13 @@ def _norms(draws: list[Tensors]) -> dict[str, float]:
     return dict(zip(names, norms.tolist(), strict=True))
 
 
-def _floor(tensor: Tensor | None) -> float:
-    return BF16_FLOOR if tensor is not None and tensor.dtype == torch.bfloat16 else FLOOR
+def _floor(name: str, tensor: Tensor | None, way: Way) -> float:
+    """The mass is the sum of the weights that the numerator was summed with, rounded to bf16 where
+    those are: weights that are all alike are rounded alike, and tokens are means none the less."""
+    rounded = tensor is not None and tensor.dtype == torch.bfloat16
+    if rounded or (name == "mass" and way.precision in ("bf16", "bf16v")):
+        return BF16_FLOOR
+    return FLOOR
 
 
 def _finite(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -22,8 +23,14 @@ from slipstream.models.variants import EPSILON
 
 PARAMETERS = ("slot_weight", "slot_bias", "temperature", "mix")
 LEAVES = ("query", "values", "slot_weight", "slot_bias", "temperature")
-IDLE_BIAS = 6.0
-"""What the biases of idle slots are less than the others': some millionth of the points' weight."""
+Regime = Literal["as drawn", "idle slots", "sharp slices", "even slices", "one far point"]
+"""What a model may have come to when it has trained for a while.
+
+`idle slots`: half of them have some millionth of the points' weight, and their numerators get by
+far the largest gradients. `sharp slices`: every point belongs to one slot. `even slices`: to all
+alike, so that tokens hardly differ. `one far point`: one point's values are 10,000 times the
+others'. In all of these the tokens are mixed by attention.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +48,7 @@ class OperatorProblem:
     batch: int = 2
     heads: int = 2
     device: str = "cuda"
-    idle: bool = False
-    """Half the slots have almost no points, and tokens are mixed by attention, as in a model that
-    has trained for a while: the numerators of idle slots then get by far the largest gradients."""
+    regime: Regime = "as drawn"
 
     def __call__(self, way: Way, draw: int) -> Tensors:
         return outputs_and_gradients(self, prepared(_inputs(self, draw), way), way)
@@ -135,7 +140,7 @@ def _membership(given: Tensors, over: Axis) -> Membership:
 
 def _mix(problem: OperatorProblem, given: Tensors, means: Tensor) -> Tensor:
     tokens = means @ given["mix"].to(means.dtype)
-    return attend(tokens, tokens, tokens) if problem.idle else tokens
+    return tokens if problem.regime == "as drawn" else attend(tokens, tokens, tokens)
 
 
 @lru_cache(maxsize=16)
@@ -155,9 +160,20 @@ def _inputs(problem: OperatorProblem, number: int = 0) -> Tensors:
     drawn["slot_weight"] /= d**0.5
     drawn["temperature"] = 0.5 + torch.rand(h, generator=draw)
     drawn["mix"] *= scale
-    if problem.idle:
-        drawn["slot_bias"][g // 2 :] -= IDLE_BIAS
+    _bring_to(problem.regime, drawn)
     return {name: t.to(problem.device, problem.dtype).double() for name, t in drawn.items()}
+
+
+def _bring_to(regime: Regime, drawn: Tensors) -> None:
+    if regime == "idle slots":
+        drawn["slot_bias"][len(drawn["slot_bias"]) // 2 :] -= 6
+    elif regime == "sharp slices":
+        drawn["temperature"] /= 20
+    elif regime == "even slices":
+        drawn["slot_weight"] *= 0.01
+        drawn["slot_bias"] *= 0.01
+    elif regime == "one far point":
+        drawn["values"][:, 0] *= 1e4
 
 
 def inputs_of(problem: OperatorProblem) -> Tensors:

@@ -19,6 +19,12 @@ TORCH_DTYPES: dict[Dtype, torch.dtype] = {"fp32": torch.float32, "bf16": torch.b
 COUPLED = tuple(v.name for v in VARIANTS.values() if v.stream != "pointwise")
 SHAPES = (("baseline", 32), ("baseline", 48), ("untied-ln", 32), ("slice-once", 32))
 """Variants and slice counts that between them run every kernel."""
+REGIMES = {
+    "idle slots": (8, 32, 48, 256),
+    "sharp slices": (32, 48),
+    "even slices": (32, 48),
+    "one far point": (32, 48),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +159,9 @@ def special_cases(points: int) -> list[SpecialCase]:
                 SpecialCase(check="graph training", **at),  # type: ignore[arg-type]
             ]
     rows += [
-        SpecialCase(
-            check="idle slots", slices=slices, points=points, dtype=dtype, precision=precision
-        )
-        for slices in (8, 32, 48, 128, 256)
+        SpecialCase(check=check, slices=slices, points=points, dtype=dtype, precision=precision)
+        for check, counts in REGIMES.items()
+        for slices in counts
         for dtype in DTYPES
         for precision in ALLOWED[DTYPES[dtype]]
     ]

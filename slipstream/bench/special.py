@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +39,9 @@ TRAJECTORY_LIMIT = 2e-6
 COMPILED_SLACK = 8.0
 """On the limits: the compiler also changes what is not a kernel of ours: ten times for `ieee`."""
 ONE_POINT_SLACK = 8.0
+EVEN_SLACK = 8.0
+"""The single-tile kernel takes the logits from the weights again, which costs digits where those are
+almost even: the temperature's gradient is off by up to 4e-6 there, eager's by 1e-7 to 1e-6."""
 COMPILERS = {"cuda": "inductor", "cpu": "aot_eager"}
 """On the CPU the kernels are interpreted: what a compiler would make of the rest says nothing."""
 
@@ -103,16 +106,17 @@ def one_point_model(case: SpecialCase, device: str) -> Verdict:
     return judge_module(_problem(case, device).case, device, slack=ONE_POINT_SLACK)
 
 
-def idle_slots(case: SpecialCase, device: str) -> Verdict:
-    """The gate on operations half of whose slots have almost no points.
+def regime(case: SpecialCase, device: str) -> Verdict:
+    """The gate on operations as a trained model has them; the check's name says which.
 
-    A numerator's gradient is one over the mass. What an idle slot's is must not reach the others,
-    or training ends in noise; seen with G = 8 and 256 before the slots were centred by their mass.
+    Random inputs are not enough. Slots without points once spoiled the gradients of all others, and
+    ended the training of baselines with G = 8 and 256, where every other case was green.
     """
-    problem = replace(_operators(case, device), idle=True)
+    problem = replace(_operators(case, device), regime=cast(operators.Regime, case.check))
     autocast = case.precision in ("bf16", "bf16v")
     way = Way("fused", case.precision, torch.float32 if autocast else problem.dtype, autocast)
-    return judge(Yardstick(problem, draws_on(device)), way, plan=problem.plan(way))
+    slack = EVEN_SLACK if problem.regime == "even slices" else 1.0
+    return judge(Yardstick(problem, draws_on(device)), way, plan=problem.plan(way), slack=slack)
 
 
 def batch_of_two(case: SpecialCase, device: str) -> Verdict:
@@ -253,7 +257,7 @@ def _problem(case: SpecialCase, device: str) -> ModuleProblem:
 
 CHECKS: dict[str, Callable[[SpecialCase, str], Verdict]] = {
     "trajectory": trajectory,
-    "idle slots": idle_slots,
+    **dict.fromkeys(get_args(operators.Regime)[1:], regime),
     "batch of two": batch_of_two,
     "one point": one_point,
     "one point, model": one_point_model,

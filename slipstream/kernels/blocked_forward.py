@@ -81,7 +81,7 @@ def deslice_forward(
     # [BN, BD]
     b_query = load_rows(query + i_b * query_b + i_h * query_h, o_n, query_n, D, BD, points)
     if HAS_STATISTICS:
-        b_m = tl.load(row_max + o_row, mask=m_n, other=0.0)
+        b_m = tl.load(row_max + o_row, mask=m_n, other=FAR)
         b_l = tl.load(row_sum + o_row, mask=m_n, other=1.0)
     else:
         b_m = tl.full([BN], float("-inf"), tl.float32)

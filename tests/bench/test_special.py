@@ -63,6 +63,26 @@ def test_idle_slots(slices: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdict.green == (slices == 16), "only the blocked family centres"
 
 
+@pytest.mark.parametrize(
+    ("regime", "slices", "dtype", "precision"),
+    [
+        ("idle slots", 24, "bf16", "bf16"),
+        ("sharp slices", 16, "bf16", "bf16"),
+        ("sharp slices", 24, "fp32", "ieee"),
+        ("even slices", 16, "fp32", "ieee"),
+        ("even slices", 24, "bf16", "bf16"),
+        ("one far point", 16, "fp32", "ieee"),
+        ("one far point", 24, "bf16", "bf16"),
+    ],
+)
+def test_what_a_trained_model_may_come_to(
+    regime: str, slices: int, dtype: str, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(special, "draws_on", lambda device: DRAWS)
+    verdict = check(regime, slices=slices, points=16, dtype=dtype, precision=precision)
+    assert verdict.green, verdict
+
+
 def test_models_of_two_samples_and_of_one_point() -> None:
     assert check("batch of two", variant="untied-ln").green
     assert check("one point, model", variant="slice-once", points=1).green
