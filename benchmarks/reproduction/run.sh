@@ -5,11 +5,13 @@
 #   run.sh slices PROBLEM      G = 8, 128, 256 for the headline pair
 #   run.sh depth PROBLEM       L = 2, 4, 16 for five variants
 #   run.sh longer PROBLEM      twice the steps for four variants: have the curves flattened?
+#   run.sh once PROBLEM        slice-once alone; of poisson also with L = 2, 4, 16
 #   run.sh pack FOLDER FILE    what a report needs of a study, as a .tgz
 #   run.sh report              tables/ and figures/ here, from records/
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
-# DEVICE is cuda unless given, MORE is added to every study.
+# DEVICE is cuda unless given, MORE is added to every study. STEPS makes main longer, in a folder of
+# its own; COUNTS are other numbers of slices.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=${WORK:-out/reproduction}
@@ -53,13 +55,15 @@ pieces=()
 case ${1:-} in
 data) make_data "$problem" ;;
 main)
-    study "$problem-main" "$problem" --variants baseline,no-token-attention --seeds 1,2 &
-    study "$problem-main" "$problem" --variants "$all" --seeds 0
+    folder=$problem-main${STEPS:+-$STEPS}
+    length=(${STEPS:+--set "steps=$STEPS"} ${STEPS:+--set "evaluate_every=$((STEPS / 20))"})
+    study "$folder" "$problem" --variants baseline,no-token-attention --seeds 1,2 "${length[@]}" &
+    study "$folder" "$problem" --variants "$all" --seeds 0 "${length[@]}"
     wait $!
-    finish "$problem-main"
+    finish "$folder"
     ;;
 slices)
-    for g in 8 128 256; do
+    for g in ${COUNTS:-8 128 256}; do
         piece "$problem-g$g" "$problem" --variants baseline,no-token-attention --seeds 0 \
             --set "model.size.slices=$g" &
         pieces+=($!)
@@ -76,6 +80,15 @@ longer)
     piece "$problem-longer" "$problem" --seeds 0 --set steps=8000 --set evaluate_every=400 \
         --variants baseline,no-token-attention,slice-once,mlp-only
     ;;
+once)
+    depths=(8)
+    [ "$problem" = poisson ] && depths=(8 2 4 16)
+    for layers in "${depths[@]}"; do
+        piece "$problem-once-l$layers" "$problem" --seeds 0 --set "model.size.layers=$layers" \
+            --variants slice-once &
+        pieces+=($!)
+    done
+    ;;
 pack)
     rm -rf "$work/packed/$2"
     mkdir -p "$work/packed"
@@ -89,7 +102,7 @@ report)
     cp "$work"/report/figures/*.png "$here/figures"
     ;;
 *)
-    sed -n '2,12p' "$0"
+    sed -n '2,14p' "$0"
     exit 2
     ;;
 esac

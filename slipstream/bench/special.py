@@ -40,7 +40,7 @@ COMPILED_SLACK = 8.0
 """On the limits: the compiler also changes what is not a kernel of ours: ten times for `ieee`."""
 ONE_POINT_SLACK = 8.0
 EVEN_SLACK = 8.0
-"""The single-tile kernel takes the logits from the weights again, which costs digits where those are
+"""The single-tile kernel takes the logits from the weights again, which costs digits where they are
 almost even: the temperature's gradient is off by up to 4e-6 there, eager's by 1e-7 to 1e-6."""
 COMPILERS = {"cuda": "inductor", "cpu": "aot_eager"}
 """On the CPU the kernels are interpreted: what a compiler would make of the rest says nothing."""

@@ -50,6 +50,10 @@ class RunData:
         return self.config.model.size
 
     @property
+    def began(self) -> str:
+        return str(self.starts[0]["time"]) if self.starts else ""
+
+    @property
     def parameters(self) -> int | None:
         return self.starts[-1]["parameters"] if self.starts else None
 
@@ -97,9 +101,26 @@ def gather(paths: Sequence[Path]) -> Gathered:
         unread = [problem for problem in problems if problem.startswith(_LEFT_OUT)]
         why = f": {unread[0]}" if unread else ""
         raise ValueError(f"{named} must have runs that can be read, got none{why}")
+    runs = _newest(runs, problems)
     order = {name: place for place, name in enumerate(VARIANTS)}
     runs.sort(key=lambda run: (order[run.variant], run.config.seed))
     return Gathered(tuple(runs), tuple(problems))
+
+
+def _newest(runs: Sequence[RunData], problems: list[str]) -> list[RunData]:
+    """Of runs of one variant, seed, size and length, the one that began last."""
+    found: dict[object, RunData] = {}
+    for run in runs:
+        cell = (run.name, run.size, run.config.steps)
+        other = found.setdefault(cell, run)
+        if other is run:
+            continue
+        older, newer = sorted((other, run), key=lambda one: one.began)
+        found[cell] = newer
+        problems.append(
+            f"{run.name} was run again: {newer.folder.path} counts, {older.folder.path} does not"
+        )
+    return list(found.values())
 
 
 def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:

@@ -68,13 +68,13 @@ class Group:
 
 
 def main_groups(runs: Iterable[RunData]) -> list[Group]:
-    """One for each experiment: the size that most variants were trained at."""
+    """One for each experiment: size and length that most variants were trained at, or longest."""
     groups = _all_groups(runs)
     names = dict.fromkeys(group.experiment for group in groups)
     return [
         max(
             (g for g in groups if g.experiment == name),
-            key=lambda g: (len(g.variants), len(g.runs)),
+            key=lambda g: (len(g.variants), len(g.runs), g.steps),
         )
         for name in names
     ]
@@ -83,17 +83,31 @@ def main_groups(runs: Iterable[RunData]) -> list[Group]:
 def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
     """For each experiment, the groups that differ from the main one in this alone, ascending.
 
-    Only where there are at least two, among those with a baseline.
+    Only where there are at least two, among those with a baseline. Sizes may have been swept at
+    another length than the main one's, where that one's size has been trained for too.
     """
+    groups = [group for group in _all_groups(runs) if BASELINE in group.variants]
     found = []
     for main in main_groups(runs):
-        own = {main.at(field): main}
-        for group in _all_groups(runs):
-            if BASELINE in group.variants and _differ_in(field, group, main):
-                own.setdefault(group.at(field), group)
-        if len(own) > 1 and BASELINE in main.variants:
-            found.append([own[value] for value in sorted(own)])
+        alike = [group for group in groups if _differ_in(field, group, main)]
+        if field == "steps":
+            lengths = [alike]
+        else:
+            steps = sorted({group.steps for group in alike}, reverse=True)
+            lengths = [[group for group in alike if group.steps == length] for length in steps]
+        swept = [_by_value(own, field, main) for own in lengths]
+        best = max(swept, key=len, default={})
+        if len(best) > 1:
+            found.append([best[value] for value in sorted(best)])
     return found
+
+
+def _by_value(groups: Sequence[Group], field: Swept, main: Group) -> dict[int, Group]:
+    """One group for each value, if the main one's is among them; the main one itself if it can."""
+    found: dict[int, Group] = {}
+    for group in sorted(groups, key=lambda group: group.runs != main.runs):
+        found.setdefault(group.at(field), group)
+    return found if field == "steps" or main.at(field) in found else {}
 
 
 def swept_variants(groups: Sequence[Group]) -> set[str]:
@@ -107,8 +121,7 @@ def _differ_in(field: Swept, group: Group, main: Group) -> bool:
         return False
     if field == "steps":
         return group.size == main.size
-    size = replace(main.size, **{field: group.at(field)})
-    return group.size == size and group.steps == main.steps
+    return group.size == replace(main.size, **{field: group.at(field)})
 
 
 def _all_groups(runs: Iterable[RunData]) -> list[Group]:

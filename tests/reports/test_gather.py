@@ -85,6 +85,26 @@ def test_a_run_not_begun_and_a_failed_one(study: Path) -> None:
     assert "it was diverged" in said
 
 
+def test_of_two_runs_of_a_cell_the_newer_counts(study: Path, tmp_path: Path) -> None:
+    again = Path(shutil.copytree(study, tmp_path / "again"))
+    shutil.rmtree(again / "runs/poisson/baseline")
+
+    def later(rows: list[dict[str, object]]) -> None:
+        for row in rows:
+            row["time"] = "2099-01-01T00:00:00+00:00"
+
+    edit_records(cell(again, "mlp-only"), later)
+    edit_records(cell(study, "no-token-attention"), later)
+    for order in ([study, again], [again, study]):
+        found = gather(order)
+        kept = {run.name: run.folder.path for run in found.runs}
+        assert len(kept) == len(found.runs) == 4
+        assert kept["poisson mlp-only seed 0"] == cell(again, "mlp-only")
+        assert kept["poisson no-token-attention seed 0"] == cell(study, "no-token-attention")
+        said = f"{cell(again, 'mlp-only')} counts, {cell(study, 'mlp-only')} does not"
+        assert f"poisson mlp-only seed 0 was run again: {said}" in found.problems
+
+
 def test_a_damaged_certificate_config_or_list_of_cells(study: Path) -> None:
     cut(cell(study, "mlp-only") / "config.json")
     cut(study / "certificate.json")

@@ -150,6 +150,22 @@ def test_sweeps_are_found_by_the_sizes_of_the_models() -> None:
     assert main_groups(runs)[0].size.slices == 16
 
 
+def test_sizes_may_be_swept_at_another_length() -> None:
+    runs = [
+        run("baseline", 0.1, steps=400), run("mlp-only", 0.4, steps=400),
+        run("baseline", 0.2), run("mlp-only", 0.5), run("untied", 0.2, steps=400),
+        run("baseline", 0.3, layers=2), run("mlp-only", 0.6, layers=2),
+        run("baseline", 0.1, slices=8, steps=300), run("mlp-only", 0.1, slices=8, steps=300),
+    ]  # fmt: skip
+    found = tables(*runs)
+    assert texts(found["main"]) == [["poisson", "0.100", "0.200", "0.400"]]
+    assert texts(found["sweep-layers"]) == [
+        ["poisson", "2", "0.300", "2.00×"],
+        ["poisson", "4", "0.200", "2.50×"],
+    ]
+    assert "sweep-slices" not in found, "nothing of the usual size is as long"
+
+
 def test_a_baseline_alone() -> None:
     found = tables(run("baseline", 0.1))
     assert set(found) == {"main", "budgets"}
@@ -168,7 +184,7 @@ def test_a_second_run_of_a_cell_is_of_another_length() -> None:
         run("baseline", 0.1, steps=800), run("untied", 0.3, steps=800),
     ]  # fmt: skip
     found = tables(*runs)
-    assert texts(found["main"]) == [["poisson", "0.200", "0.300", "0.600"]]
+    assert texts(found["main"]) == [["poisson", "0.100", "0.150", "0.400"]], "the longer of two"
     table = found["sweep-steps"]
     assert table.columns == ("experiment", "steps", "baseline", "untied", "slice-once")
     assert texts(table) == [
