@@ -219,7 +219,8 @@ def icosphere(frequency: int, device: torch.device = _CPU) -> TriangleMesh:
 
 def _icosahedron() -> tuple[Tensor, Tensor]:
     golden = (1 + math.sqrt(5)) / 2
-    corner = torch.tensor([(0, y, z) for y in (1, -1) for z in (golden, -golden)]).double()
+    corners = [(0, y, z) for y in (1, -1) for z in (golden, -golden)]
+    corner = torch.tensor(corners, dtype=torch.float64)
     vertices = torch.cat([corner.roll(shift, 1) for shift in range(3)])
     near = torch.cdist(vertices, vertices) < 2.1  # edges have length 2
     triples = combinations(range(12), 3)

@@ -79,13 +79,27 @@ def surface_gradient(
     return rise / normal.square().sum(-1, keepdim=True)
 
 
+def _nearest(points: Float[Tensor, "F 3"], number: int) -> Tensor:
+    """(F, number): each point and those nearest to it; of equally near ones the first.
+
+    An icosphere is full of equal distances. Left to rounding, which of them count would differ from
+    machine to machine, and with it the fits.
+    """
+    distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    some = min(2 * number, len(points))
+    near = distances.topk(some, largest=False).indices.sort(1).values
+    found = distances.gather(1, near)
+    rounded = (found / found.amax() * 1e6).round()
+    order = rounded.argsort(dim=1, stable=True)[:, :number]
+    return near.gather(1, order)
+
+
 @cache
 def surface_fits(frequency: int, device: torch.device) -> Fits:
     """Least squares, nearer centroids weighing more."""
     sphere = icosphere(frequency)
     centres = unit(sphere.centroids)
-    number = min(_NEIGHBOURS, len(centres))
-    neighbours = torch.cdist(centres, centres).topk(number, largest=False).indices
+    neighbours = _nearest(centres, _NEIGHBOURS)
     least = torch.eye(3, dtype=centres.dtype)[centres.abs().argmin(1)]
     first = unit(torch.linalg.cross(centres, least))
     frames = torch.stack((first, torch.linalg.cross(centres, first)), 1)
