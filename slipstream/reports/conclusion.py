@@ -3,52 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from slipstream.models.variants import BASELINE
-from slipstream.reports.claims import CLAIMS, Evidence
+from slipstream.reports.claims import CLAIMS, Claim, Evidence, Number
 from slipstream.reports.settings import Group
 
-SENTENCES = {
-    "Token attention is removable": {
-        "holds": "The attention is removable here",
-        "undecided": "Whether the attention is removable is undecided here",
-        "does not hold here": "Removing the attention costs something here",
-        "number": "without token attention the error is {:.2f} times the baseline's",
-    },
-    "The coupling is not removable": {
-        "holds": "The coupling is not removable",
-        "undecided": "Whether the coupling is removable is undecided here",
-        "does not hold here": "The coupling is removable here",
-        "number": "mlp-only has {:.2f} times the baseline's error",
-    },
-    "The point stream is not removable": {
-        "holds": "Slicing once is not enough here",
-        "undecided": "Whether slicing once is enough is undecided here",
-        "does not hold here": "Slicing once is enough here",
-        "number": "slice-once has {:.2f} times the baseline's error",
-    },
+
+@dataclass(frozen=True)
+class Saying:
+    """How the verdicts on a claim are put."""
+
+    holds: str
+    undecided: str
+    fails: str
+    number: str
+    """With a place for the ratio."""
+
+    def of(self, verdict: str) -> str:
+        return {"holds": self.holds, "undecided": self.undecided}.get(verdict, self.fails)
+
+
+SAYINGS = {
+    "Token attention is removable": Saying(
+        "the attention is removable",
+        "whether the attention is removable is undecided",
+        "removing the attention costs something",
+        "without token attention the error is {:.2f} times the baseline's",
+    ),
+    "The coupling is not removable": Saying(
+        "the coupling is not removable",
+        "whether the coupling is removable is undecided",
+        "the coupling is removable",
+        "mlp-only has {:.2f} times the baseline's error",
+    ),
+    "The point stream is not removable": Saying(
+        "slicing once is not enough",
+        "whether slicing once is enough is undecided",
+        "slicing once is enough",
+        "slice-once has {:.2f} times the baseline's error",
+    ),
 }
-"""By claim and verdict; `number` is what follows the colon."""
+_SPOKEN = [claim for claim in CLAIMS if claim.text in SAYINGS]
+_BRACKETS = "In brackets: the error over the baseline's."
 
 
 def conclude_all(groups: Sequence[Group]) -> str:
-    """Of each experiment, named where there are several."""
-    said = [(group.experiment, conclude(group)) for group in groups]
-    if len(said) == 1:
-        return said[0][1]
-    return " ".join(f"{name}: {text}" for name, text in said if text)
+    """Of each experiment; where there are several, those with the same verdict together."""
+    if len(groups) == 1:
+        return conclude(groups[0])
+    sentences = [_of_all(claim, groups) for claim in _SPOKEN]
+    said = [_capital(sentence) for sentence in sentences if sentence]
+    failed = [f"Of {g.experiment}: {_failure(g)}" for g in groups if _failure(g)]
+    return " ".join([*said, *([_BRACKETS] if said else []), *failed])
 
 
 def conclude(group: Group) -> str:
     """What the errors of one experiment say; nothing of what was not run, or failed to train."""
-    failure = group.failures().get(BASELINE)
+    failure = _failure(group)
     if failure:
-        return f"These runs say nothing of the variants. Of the baseline: {failure}."
+        return failure
     said = []
-    for claim in CLAIMS:
-        sentences = SENTENCES.get(claim.text)
-        number = claim.measure(Evidence(group, {})) if sentences else None
-        if sentences and number:
-            cost = sentences["number"].format(number.value)
-            said.append(f"{sentences[claim.verdict(number)]}: {cost}.")
+    for claim in _SPOKEN:
+        number = claim.measure(Evidence(group, {}))
+        if number:
+            saying = SAYINGS[claim.text]
+            verdict = _capital(saying.of(claim.verdict(number)))
+            said.append(f"{verdict} here: {saying.number.format(number.value)}.")
     return " ".join(said)
+
+
+def _failure(group: Group) -> str:
+    failure = group.failures().get(BASELINE)
+    if failure is None:
+        return ""
+    return f"These runs say nothing of the variants. Of the baseline: {failure}."
+
+
+def _of_all(claim: Claim, groups: Sequence[Group]) -> str:
+    """One sentence on a claim, as "the coupling is not removable on a (2.10) and b (1.90)."."""
+    found: dict[str, list[tuple[str, Number]]] = {}
+    for group in groups:
+        number = None if _failure(group) else claim.measure(Evidence(group, {}))
+        if number:
+            found.setdefault(claim.verdict(number), []).append((group.experiment, number))
+    parts = [
+        f"{SAYINGS[claim.text].of(verdict)} on {_enumerated(found[verdict])}"
+        for verdict in ("holds", "does not hold here", "undecided")
+        if verdict in found
+    ]
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _enumerated(numbers: Sequence[tuple[str, Number]]) -> str:
+    *first, last = [f"{name} ({number.value:.2f})" for name, number in numbers]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

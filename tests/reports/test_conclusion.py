@@ -17,7 +17,7 @@ USUAL = {"baseline": 0.4, "no-token-attention": 0.4, "mlp-only": 0.8, "slice-onc
         ({}, "The attention is removable here: without token attention the error is 1.00 times"),
         ({"no-token-attention": 0.44}, "Removing the attention costs something here: without token"
                                        " attention the error is 1.10 times"),
-        ({}, "The coupling is not removable: mlp-only has 2.00 times the baseline's error."),
+        ({}, "The coupling is not removable here: mlp-only has 2.00 times the baseline's error."),
         ({"mlp-only": 0.4}, "The coupling is removable here: mlp-only has 1.00 times"),
         ({}, "Slicing once is not enough here: slice-once has 1.50 times"),
         ({"slice-once": 0.4}, "Slicing once is enough here: slice-once has 1.00 times"),
@@ -43,10 +43,25 @@ def test_what_the_seeds_do_not_decide_is_said_to_be_undecided() -> None:
 def test_what_was_not_run_is_not_spoken_of() -> None:
     assert conclude_all(main_groups([run("baseline", 0.1)])) == ""
     said = conclude_all(main_groups([run("baseline", 0.1), run("mlp-only", 0.2)]))
-    assert said == "The coupling is not removable: mlp-only has 2.00 times the baseline's error."
+    assert (
+        said == "The coupling is not removable here: mlp-only has 2.00 times the baseline's error."
+    )
 
 
-def test_several_experiments_are_named() -> None:
-    runs = [run(v, e, name=name) for name in ("a", "b") for v, e in USUAL.items()]
-    said = conclude_all(main_groups(runs))
-    assert said.startswith("a: The attention") and " b: The attention" in said
+def test_several_experiments_are_told_together() -> None:
+    runs = [run(v, e, name=name) for name in ("a", "b", "c") for v, e in USUAL.items()]
+    runs += [run("baseline", 0.4, name="d"), run("mlp-only", 0.4, name="d")]
+    assert conclude_all(main_groups(runs)) == (
+        "The attention is removable on a (1.00), b (1.00) and c (1.00). The coupling is not"
+        " removable on a (2.00), b (2.00) and c (2.00); the coupling is removable on d (1.00)."
+        " Slicing once is not enough on a (1.50), b (1.50) and c (1.50). In brackets: the error"
+        " over the baseline's."
+    )
+    failed = [run("baseline", 1.2, name="e"), run("mlp-only", 1.2, name="e")]
+    said = conclude_all(main_groups([*runs[:4], *failed]))
+    assert "The coupling is not removable on a (2.00). " in said
+    assert said.endswith(
+        "Of e: These runs say nothing of the variants. Of the baseline: it learned"
+        " nothing: its best error is 1.2, that of predicting means 1."
+    )
+    assert conclude_all(main_groups([run("untied", 0.1, name=n) for n in "ab"])) == ""
