@@ -73,6 +73,15 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     assert (tmp_path / "taken").read_text() == "a file of the user's"
 
 
+def test_the_help_lists_every_command(command: Command) -> None:
+    said = command("--help").out
+    listed = [line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line]
+    assert listed == [
+        "bench", "data", "demo", "train", "study", "audit", "evaluate", "report", "variants",
+        "doctor",
+    ]  # fmt: skip
+
+
 def test_every_command_has_help_with_an_example(command: Command) -> None:
     for name in ("demo", "variants", "doctor", "train", "study", "evaluate", "audit", "report"):
         assert f"Example: slipstream {name}" in command(name, "--help").out

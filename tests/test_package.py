@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import slipstream
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +30,21 @@ def test_public_names() -> None:
         "slice_points",
     ]
     assert len(slipstream.__all__) <= 12
+    assert {*slipstream.__all__} <= {*dir(slipstream)}
+    assert all(getattr(slipstream, name) is not None for name in slipstream.__all__)
+    with pytest.raises(AttributeError, match="module 'slipstream' has no attribute 'Transformer'"):
+        slipstream.Transformer  # noqa: B018
+
+
+def test_what_needs_no_kernels_does_not_import_them() -> None:
+    """Triton alone takes a fifth of a second, torch more than one."""
+    light = "import slipstream.cli, sys; print(sorted({'torch', 'triton'} & sys.modules.keys()))"
+    data = light.replace("slipstream.cli", "slipstream.data_commands")
+    said = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+        for code in (light, data)
+    ]
+    assert [done.stdout for done in said] == ["[]\n", "['torch']\n"]
 
 
 def test_environment_variables_are_read_in_one_place() -> None:

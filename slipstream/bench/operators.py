@@ -26,9 +26,9 @@ LEAVES = ("query", "values", "slot_weight", "slot_bias", "temperature")
 Regime = Literal["as drawn", "idle slots", "sharp slices", "even slices", "one far point"]
 """What a model may have come to when it has trained for a while.
 
-`idle slots`: half of them have some millionth of the points' weight, and their numerators get by
-far the largest gradients. `sharp slices`: every point belongs to one slot. `even slices`: to all
-alike, so that tokens hardly differ. `one far point`: one point's values are 10,000 times the
+`idle slots`: half of them have a thousandth of the others' mass or far less, and their numerators
+get by far the largest gradients. `sharp slices`: every point belongs to one slot. `even slices`: to
+all alike, so that tokens hardly differ. `one far point`: one point's values are 10,000 times the
 others'. In all of these the tokens are mixed by attention.
 """
 
@@ -166,7 +166,7 @@ def _inputs(problem: OperatorProblem, number: int = 0) -> Tensors:
 
 def _bring_to(regime: Regime, drawn: Tensors) -> None:
     if regime == "idle slots":
-        drawn["slot_bias"][len(drawn["slot_bias"]) // 2 :] -= 6
+        drawn["slot_bias"][len(drawn["slot_bias"]) // 2 :] -= 12
     elif regime == "sharp slices":
         drawn["temperature"] /= 20
     elif regime == "even slices":

@@ -95,19 +95,13 @@ def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
         else:
             steps = sorted({group.steps for group in alike}, reverse=True)
             lengths = [[group for group in alike if group.steps == length] for length in steps]
-        swept = [_by_value(own, field, main) for own in lengths]
+        swept = [{group.at(field): group for group in own} for own in lengths]
+        if field != "steps":
+            swept = [own for own in swept if main.at(field) in own]
         best = max(swept, key=len, default={})
         if len(best) > 1:
             found.append([best[value] for value in sorted(best)])
     return found
-
-
-def _by_value(groups: Sequence[Group], field: Swept, main: Group) -> dict[int, Group]:
-    """One group for each value, if the main one's is among them; the main one itself if it can."""
-    found: dict[int, Group] = {}
-    for group in sorted(groups, key=lambda group: group.runs != main.runs):
-        found.setdefault(group.at(field), group)
-    return found if field == "steps" or main.at(field) in found else {}
 
 
 def swept_variants(groups: Sequence[Group]) -> set[str]:

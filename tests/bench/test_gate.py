@@ -53,6 +53,14 @@ def test_errors_of_a_few_ulp_pass_and_slack_widens_every_limit() -> None:
     assert judge(Yardstick(problem(2.4e-5), 2), IEEE, slack=2.0).passed
 
 
+@pytest.mark.parametrize(("precision", "passed"), [("bf16", True), ("ieee", False)])
+def test_a_mass_of_rounded_weights_is_rounded(precision: str, passed: bool) -> None:
+    def compute(way: Way, draw: int) -> Tensors:
+        return {"mass": TRUE * (1 + 1e-3 * (way.impl == "fused"))}
+
+    assert judge(Yardstick(compute, 1), Way("fused", precision)).passed is passed
+
+
 def test_rounding_the_result_to_bf16_passes() -> None:
     def compute(way: Way, draw: int) -> Tensors:
         return {"out": TRUE.to(torch.bfloat16) if way.impl == "fused" else TRUE.clone()}

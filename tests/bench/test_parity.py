@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from slipstream.bench import operators, parity, tables
+from slipstream.bench.gate import Way, distance
 from slipstream.bench.parity_cases import (
     SLICES,
     WIDTHS,
@@ -101,6 +102,19 @@ def test_bf16_is_green(over: Axis, family: Any, slices: int, width: int, precisi
     verdict = parity.check_case(case, DEVICE)
     assert verdict.green, verdict
     assert verdict.plan == f"{family}, {precision} dots"
+
+
+@pytest.mark.parametrize(("slices", "family"), [(16, "single-tile"), (20, "blocked")])
+def test_bf16_products_round_their_operands(slices: int, family: str) -> None:
+    """On the CPU too, where they are multiplied in fp32."""
+    problem = operators.OperatorProblem(slices=slices, width=16, points=40, device=DEVICE)
+    given = operators.prepared(operators.inputs_of(problem), Way(dtype=torch.bfloat16))
+    exact, rounded = (
+        operators.outputs_and_gradients(problem, given, Way("fused", how, torch.bfloat16))
+        for how in ("ieee", "bf16")
+    )
+    off = distance(rounded["mass"], exact["mass"])
+    assert 1e-4 < off < 1e-2, off
 
 
 def test_a_wrong_kernel_is_red_and_a_failing_case_is_recorded(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from slipstream.bench import large, modules, special
+from slipstream.bench import large, modules, operators, special
 from slipstream.bench.gate import DRAWS, Way
+from slipstream.bench.operators import OperatorProblem
 from slipstream.bench.parity_cases import SpecialCase, special_cases
 from slipstream.kernels import api
 from slipstream.kernels.membership import Axis
@@ -81,6 +82,24 @@ def test_what_a_trained_model_may_come_to(
     monkeypatch.setattr(special, "draws_on", lambda device: DRAWS)
     verdict = check(regime, slices=slices, points=16, dtype=dtype, precision=precision)
     assert verdict.green, verdict
+
+
+def test_the_regimes_are_what_they_say() -> None:
+    def weights(regime: operators.Regime) -> torch.Tensor:
+        """Of the points, (B, H, N, G)."""
+        problem = OperatorProblem(slices=16, width=8, points=50, device="cpu", regime=regime)
+        given = operators.inputs_of(problem)
+        logits = torch.einsum("bnhd,gd->bhng", given["query"], given["slot_weight"])
+        logits = logits + given["slot_bias"]
+        return (logits / given["temperature"][:, None, None]).softmax(-1)
+
+    used, idle = weights("idle slots").sum(2).split(8, -1)
+    assert used.amin() > 0.05 and idle.amax() < 0.02 and idle.amin() < 1e-6
+    assert weights("sharp slices").amax(-1).mean() > 0.9
+    assert (weights("even slices") * 16 - 1).abs().amax() < 0.2
+    problem = OperatorProblem(slices=4, width=8, points=50, device="cpu", regime="one far point")
+    values = operators.inputs_of(problem)["values"].abs()
+    assert values[:, 0].mean() > 1000 * values[:, 1:].mean()
 
 
 def test_models_of_two_samples_and_of_one_point() -> None:

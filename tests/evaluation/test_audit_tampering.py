@@ -113,6 +113,9 @@ def test_a_parameter_whose_gradients_were_too_small_to_move_it(run: Path) -> Non
     assert "changed" not in failures(audit_run(run))
     said = f"{TEMPERATURE} did not move: its gradients were about 2e-15, too small"
     assert said in notes(audit_run(run))
+    unmoved[moment] = torch.tensor([4e-30, 1e-4])
+    edit_weights(run, 12, lambda tensors: tensors.update(unmoved))
+    fails(run, "changed", saying="its gradients were about 1e-02")
 
 
 def test_a_parameter_that_never_had_a_gradient(run: Path) -> None:

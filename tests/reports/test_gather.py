@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from slipstream.reports.gather import gather
+from slipstream.reports.gather import _newest, gather
 from tests.evaluation.made_runs import cut, edit_records
+from tests.reports.made_data import run
 
 
 def cell(study: Path, variant: str, seed: int = 0) -> Path:
@@ -103,6 +104,12 @@ def test_of_two_runs_of_a_cell_the_newer_counts(study: Path, tmp_path: Path) -> 
         assert kept["poisson no-token-attention seed 0"] == cell(study, "no-token-attention")
         said = f"{cell(again, 'mlp-only')} counts, {cell(study, 'mlp-only')} does not"
         assert f"poisson mlp-only seed 0 was run again: {said}" in found.problems
+
+
+def test_runs_of_another_length_or_size_are_not_the_same_cell() -> None:
+    runs = [run("baseline", 0.1), run("baseline", 0.1, steps=400), run("baseline", 0.1, layers=9)]
+    problems: list[str] = []
+    assert _newest(runs, problems) == runs and problems == []
 
 
 def test_a_damaged_certificate_config_or_list_of_cells(study: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from slipstream.models.variants import VARIANTS
 from slipstream.reports.content import Table
 from slipstream.reports.insight_tables import BUDGETS, insight_tables
+from slipstream.reports.pictures import _sweep_points
 from slipstream.reports.settings import main_groups, sweep
 from slipstream.reports.study_tables import study_tables
 from slipstream.reports.tables import cell_text
@@ -156,6 +157,7 @@ def test_sizes_may_be_swept_at_another_length() -> None:
         run("baseline", 0.2), run("mlp-only", 0.5), run("untied", 0.2, steps=400),
         run("baseline", 0.3, layers=2), run("mlp-only", 0.6, layers=2),
         run("baseline", 0.1, slices=8, steps=300), run("mlp-only", 0.1, slices=8, steps=300),
+        run("baseline", 0.1, slices=9, steps=300),
     ]  # fmt: skip
     found = tables(*runs)
     assert texts(found["main"]) == [["poisson", "0.100", "0.200", "0.400"]]
@@ -164,6 +166,16 @@ def test_sizes_may_be_swept_at_another_length() -> None:
         ["poisson", "4", "0.200", "2.50×"],
     ]
     assert "sweep-slices" not in found, "nothing of the usual size is as long"
+
+
+def test_a_sweep_is_drawn_without_runs_that_failed() -> None:
+    runs = [
+        run("baseline", 0.2), run("baseline", 1.1, slices=8), run("baseline", 0.1, slices=64),
+        run("untied", 0.2), run("untied", 0.2, slices=8), run("mlp-only", 0.5),
+    ]  # fmt: skip
+    points = _sweep_points(runs, "slices", ("baseline", "untied", "mlp-only"))
+    found = [(point.variant, point.at) for point in points]
+    assert found == [("untied", 8), ("baseline", 16), ("untied", 16), ("baseline", 64)]
 
 
 def test_a_baseline_alone() -> None:
