@@ -8,7 +8,7 @@ single number, as a temperature's gradient is, would be chance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -121,21 +121,24 @@ def judge(
     plan: str = "",
     problem: Problem | None = None,
     slack: float = 1.0,
+    floors: Mapping[str, float] | None = None,
 ) -> Verdict:
     """Compute the problem that way, the first draw twice, and hold it to eager's errors.
 
     `plan` says which kernels run, as `Plan` writes it. `problem` is what is judged where it is not
-    the yardstick's own, and `slack` a factor on every limit.
+    the yardstick's own, and `slack` a factor on every limit. `floors` are errors of single tensors
+    that pass whatever eager's is.
     """
     results = yardstick.results(way, problem)
     first, second = results[0], (problem or yardstick.problem)(way, 0)
     same = first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
     eager, errors = yardstick.eager_errors(way.eager()), yardstick.errors(results)
+
+    def passes(name: str) -> float:
+        return (floors or {}).get(name, _floor(first.get(name)))
+
     limits = {name: slack * limit(way, plan, name, eager[name]) for name in eager}
-    ratios = {
-        name: errors[name] / max(eager[name], _floor(name, first.get(name), way) / limits[name])
-        for name in errors
-    }
+    ratios = {name: errors[name] / max(eager[name], passes(name) / limits[name]) for name in errors}
     worst = max(ratios, key=lambda name: ratios[name] / limits[name])
     to_fp32 = None
     if way.precision == "tf32" and way.dtype == torch.float32 and not way.autocast:
@@ -216,13 +219,8 @@ def _norms(draws: list[Tensors]) -> dict[str, float]:
     return dict(zip(names, norms.tolist(), strict=True))
 
 
-def _floor(name: str, tensor: Tensor | None, way: Way) -> float:
-    """The mass is the sum of the weights that the numerator was summed with, rounded to bf16 where
-    those are: weights that are all alike are rounded alike, and tokens are means none the less."""
-    rounded = tensor is not None and tensor.dtype == torch.bfloat16
-    if rounded or (name == "mass" and way.precision in ("bf16", "bf16v")):
-        return BF16_FLOOR
-    return FLOOR
+def _floor(tensor: Tensor | None) -> float:
+    return BF16_FLOOR if tensor is not None and tensor.dtype == torch.bfloat16 else FLOOR
 
 
 def _finite(value: Any) -> Any:

@@ -37,9 +37,11 @@ class Curve:
 
         Learning nothing is a failure of the baseline alone. Another variant may be unable to.
         """
-        if not self.errors:
+        if not self.reached:
             return None
-        best, last = self.best_until(self.reached), self.errors[max(self.errors)]
+        if self.reached not in self.errors:
+            return f"its training diverged: the error of step {self.reached} is not finite"
+        best, last = self.best_until(self.reached), self.errors[self.reached]
         if best >= NOTHING and self.variant == BASELINE:
             return f"it learned nothing: its best error is {best:.3g}, that of predicting means 1"
         if last > DIVERGED * best:

@@ -21,6 +21,7 @@ from slipstream.runs.model_file import build_model, weight_shapes
 _DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 """Of parameters, by the precision of the config; bf16 is autocast."""
 _ADAM_EPSILON = 1e-8
+"""AdamW's usual one; the config has none."""
 Layers = Literal["every", "first", "before", "none"]
 
 
@@ -164,8 +165,7 @@ def check_changed(run: Artefacts) -> Finding:
     first, last = run.first.weights, run.last.weights
     counts = {n: _changed(first[n], last[n]) for n in last if n in first}
     unmoved = [name for name, count in counts.items() if not count]
-    rate = run.config.optim.learning_rate if run.config else 0.0
-    idle = [name for name in unmoved if _too_small_to_move(run.last, name, rate)]
+    idle = [name for name in unmoved if _too_small_to_move(run.last, name)]
     still = [name for name in unmoved if name not in idle]
     wrong = []
     if still:
@@ -181,14 +181,14 @@ def check_changed(run: Artefacts) -> Finding:
     return judge("changed", wrong, moved, notes)
 
 
-def _too_small_to_move(saved: Saved, name: str, rate: float) -> bool:
+def _too_small_to_move(saved: Saved, name: str) -> bool:
     """Whether gradients came, but AdamW's steps are below half the last bit of every number."""
     moment = saved.optimizer.get(f"{name}.exp_avg_sq")
     if moment is None or not moment.any():
         return False
     value, gradient = saved.weights[name].abs(), moment.double().sqrt()
     last_bit = torch.nextafter(value, torch.full_like(value, math.inf)).double() - value.double()
-    step = rate * gradient / (gradient + _ADAM_EPSILON)
+    step = saved.config.optim.learning_rate * gradient / (gradient + _ADAM_EPSILON)
     return bool((step < last_bit / 2).all())
 
 

@@ -71,6 +71,8 @@ def _without_bf16(function: Callable[..., Any], fake: Callable[..., Any]) -> Cal
         return argument
 
     def call(*arguments: Any) -> Any:
+        if not any(isinstance(a, Tensor) and a.dtype == torch.bfloat16 for a in arguments):
+            return function(*arguments)
         found, like = function(*map(widened, arguments)), fake(*arguments)
         if isinstance(found, Tensor):
             return found.to(like.dtype)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slipstream.core.configs import differences
 from slipstream.evaluation.certificate import Finding, listed, read_certificate
 from slipstream.evaluation.compare import Curve, read_curve
 from slipstream.models.variants import VARIANTS, Size
-from slipstream.runs.config import RunConfig
+from slipstream.runs.config import FREE, RunConfig
 from slipstream.runs.evaluation_file import Evaluation, prediction_file, read_evaluations
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.study_file import NAME as STUDY
@@ -51,7 +52,11 @@ class RunData:
 
     @property
     def began(self) -> str:
-        return str(self.starts[0]["time"]) if self.starts else ""
+        return str(self.starts[0].get("time", "")) if self.starts else ""
+
+    @property
+    def data_hash(self) -> str | None:
+        return self.starts[0].get("data_hash") if self.starts else None
 
     @property
     def parameters(self) -> int | None:
@@ -108,19 +113,25 @@ def gather(paths: Sequence[Path]) -> Gathered:
 
 
 def _newest(runs: Sequence[RunData], problems: list[str]) -> list[RunData]:
-    """Of runs of one variant, seed, size and length, the one that began last."""
-    found: dict[object, RunData] = {}
+    """Of runs of one config on the same data, the one that began last."""
+    found: list[RunData] = []
     for run in runs:
-        cell = (run.name, run.size, run.config.steps)
-        other = found.setdefault(cell, run)
-        if other is run:
+        same = [one for one in found if _is_again(one, run)]
+        if not same:
+            found.append(run)
             continue
-        older, newer = sorted((other, run), key=lambda one: one.began)
-        found[cell] = newer
+        older, newer = sorted((same[0], run), key=lambda one: one.began)
+        found[found.index(same[0])] = newer
         problems.append(
             f"{run.name} was run again: {newer.folder.path} counts, {older.folder.path} does not"
         )
-    return list(found.values())
+    return found
+
+
+def _is_again(one: RunData, other: RunData) -> bool:
+    if one.data_hash != other.data_hash:
+        return False
+    return not differences(one.config, other.config, ignored=FREE)
 
 
 def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:

@@ -95,7 +95,7 @@ def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
         else:
             steps = sorted({group.steps for group in alike}, reverse=True)
             lengths = [[group for group in alike if group.steps == length] for length in steps]
-        swept = [{group.at(field): group for group in own} for own in lengths]
+        swept = [{g.at(field): g for g in sorted(own, key=lambda g: g == main)} for own in lengths]
         if field != "steps":
             swept = [own for own in swept if main.at(field) in own]
         best = max(swept, key=len, default={})

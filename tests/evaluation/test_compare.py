@@ -60,3 +60,11 @@ def test_runs_that_failed_to_train(variant: str, errors: dict[int, float], says:
     """A variant that can learn nothing has not failed: that is what it was asked."""
     found = curve(variant, 0, errors).failure
     assert found is None if says is None else found and found.startswith(says)
+
+
+def test_an_error_that_is_not_finite_is_a_failure() -> None:
+    """`read_curve` leaves it out, but not the step."""
+    assert Curve("e", "untied", 0, {10: 0.5}, 20).failure == (
+        "its training diverged: the error of step 20 is not finite"
+    )
+    assert Curve("e", "untied", 0, {}, 20).failure is not None

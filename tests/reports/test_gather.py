@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,10 +107,17 @@ def test_of_two_runs_of_a_cell_the_newer_counts(study: Path, tmp_path: Path) -> 
         assert f"poisson mlp-only seed 0 was run again: {said}" in found.problems
 
 
-def test_runs_of_another_length_or_size_are_not_the_same_cell() -> None:
-    runs = [run("baseline", 0.1), run("baseline", 0.1, steps=400), run("baseline", 0.1, layers=9)]
+def test_a_run_of_another_config_or_other_data_is_not_the_same_again() -> None:
+    first = run("baseline", 0.1)
+    runs = [
+        first, run("baseline", 0.1, steps=400), run("baseline", 0.1, layers=9),
+        replace(first, config=replace(first.config, batch=first.config.batch + 1)),
+        replace(first, starts=({"time": "2099", "data_hash": "of other data"},)),
+    ]  # fmt: skip
     problems: list[str] = []
     assert _newest(runs, problems) == runs and problems == []
+    workers = replace(first.config, data=replace(first.config.data, workers=9))
+    assert len(_newest([*runs, replace(first, config=workers)], problems)) == len(runs)
 
 
 def test_a_damaged_certificate_config_or_list_of_cells(study: Path) -> None:

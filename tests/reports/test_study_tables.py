@@ -168,6 +168,13 @@ def test_sizes_may_be_swept_at_another_length() -> None:
     assert "sweep-slices" not in found, "nothing of the usual size is as long"
 
 
+def test_the_main_runs_stay_in_their_sweep() -> None:
+    """Whatever else there is of their size and length."""
+    runs = [run("baseline", 0.2), run("mlp-only", 0.5), run("baseline", 0.3, layers=2)]
+    found = texts(tables(*runs, run("baseline", 0.9))["sweep-layers"])
+    assert [row[2] for row in found] == ["0.300", "0.200"]
+
+
 def test_a_sweep_is_drawn_without_runs_that_failed() -> None:
     runs = [
         run("baseline", 0.2), run("baseline", 1.1, slices=8), run("baseline", 0.1, slices=64),
