@@ -47,7 +47,8 @@ def draw_on_surface(mesh: TriangleMesh, frequency: int, numbers: Tensor) -> Surf
 
     `mesh` joins the meshes of one or more bodies, all of this frequency.
     """
-    total = mesh.areas.cumsum(0)
+    # On the CPU: a GPU's running sum of floats depends on which of its blocks came first.
+    total = mesh.areas.cpu().cumsum(0).to(mesh.areas.device)
     face = torch.searchsorted(total, numbers[:, 0] * total[-1], right=True)
     face = face.clamp(max=len(mesh.faces) - 1)
     root = numbers[:, 1].sqrt()
