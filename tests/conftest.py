@@ -36,6 +36,8 @@ if SHAPES_CHECKED:
 
     install_import_hook(CHECKED, "beartype.beartype")
 
+os.environ.setdefault("MKL_CBWR", "AUTO")  # as the command line does: digits are compared
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # before anything imports Triton

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from slipstream import VARIANTS, __version__
+from slipstream.cli import main
 from tests.conftest import Command
 
 
@@ -23,6 +25,19 @@ def slipstream(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_version() -> None:
     done = slipstream("--version")
     assert (done.returncode, done.stdout) == (0, f"slipstream {__version__}\n")
+
+
+@pytest.mark.parametrize("given", (None, "COMPATIBLE"))
+def test_commands_ask_for_the_same_digits_run_after_run(
+    monkeypatch: pytest.MonkeyPatch, given: str | None
+) -> None:
+    monkeypatch.delenv("MKL_CBWR", raising=False)
+    if given:
+        monkeypatch.setenv("MKL_CBWR", given)
+    monkeypatch.setattr(sys, "argv", ["slipstream", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ["MKL_CBWR"] == (given or "AUTO")
 
 
 def test_variants(command: Command) -> None:

@@ -4,6 +4,9 @@ A body is the sphere of unit vectors s mapped to centre + A s exp(p(s)): A stret
 p is a sum of real spherical harmonics of degrees 1 to 3. Every ray from the centre meets it once,
 so it cannot meet itself. Its outward normal is along A^-1 (s - g), g the gradient of p on the
 sphere.
+
+Bodies and spheres are made of sums in a fixed order, not of matrix products: those of a CPU's
+library may differ in the last digit from one process to the next (seen with sixteen threads).
 """
 
 from __future__ import annotations
@@ -86,7 +89,7 @@ class WallPoints:
 
     @cached_property
     def _radius(self) -> Float[Tensor, "P 1"]:
-        return (self._powers @ self._polynomial).exp()[:, None]
+        return (self._powers * self._polynomial).sum(-1, keepdim=True).exp()
 
     @cached_property
     def _slope(self) -> Float[Tensor, "P 3"]:
@@ -98,7 +101,7 @@ class WallPoints:
     @cached_property
     def _polynomial(self) -> Float[Tensor, " 40"]:
         """The radius's logarithm in `powers`."""
-        return _harmonic_terms(self.directions.device) @ self.body.modes
+        return (_harmonic_terms(self.directions.device) * self.body.modes).sum(-1)
 
     @cached_property
     def _powers(self) -> Float[Tensor, "P 40"]:
@@ -144,7 +147,8 @@ def slab_between(first: Body, second: Body, direction: Tensor, frequency: int) -
     """Thickness of the slab across a unit vector that has the first body behind it and the second
     before it; negative where there is none. Seen at the vertices of an icosphere."""
     s = icosphere(frequency, direction.device).vertices
-    return (second.at(s).positions @ direction).min() - (first.at(s).positions @ direction).max()
+    ahead, behind = ((body.at(s).positions * direction).sum(-1) for body in (second, first))
+    return ahead.min() - behind.max()
 
 
 def harmonics(s: Float[Tensor, "P 3"]) -> Float[Tensor, "P 15"]:
@@ -207,7 +211,10 @@ def icosphere(frequency: int, device: torch.device = _CPU) -> TriangleMesh:
         for i, j in inner
         if i + j < frequency - 1
     ]
-    lattice = (shares / frequency) @ vertices[faces]  # (20, lattice points, 3)
+    # Not as a matrix product: fused products and sums would give the points of a common edge other
+    # last digits in either face, and which of the two stays would be left to the threads.
+    corners = vertices[faces][:, None]
+    lattice = (corners * (shares / frequency)[:, :, None]).sum(2)  # (20, lattice points, 3)
     cells = torch.tensor(up + down) + len(inner) * torch.arange(20)[:, None, None]
     points = lattice.flatten(0, 1)
     grid = (points * (1 << 20)).round().long()
