@@ -78,6 +78,7 @@ def backward_points(
         b_m = tl.load(normalizer + i_bh * points + o_n, mask=m_n, other=FAR)
         b_inverse_sum = reciprocal(tl.load(row_sum + i_bh * points + o_n, mask=m_n, other=1.0))
         b_correction = tl.zeros([BN], tl.float32)
+        b_rounded = tl.zeros([BN], tl.float32)
         b_mean_slot = tl.zeros([BN, BD], tl.float32)
     b_dquery = tl.zeros([BN, BD], tl.float32)
     if OF != "deslice":
@@ -104,14 +105,18 @@ def backward_points(
             b_drows += product(b_w, b_tokens, VALUES)
         b_wdw = b_w * b_dw
         if not OVER_POINTS:
-            if VALUES == "bf16":
-                # Round first: the correction then cancels the very products it corrects.
-                b_wdw = rounded_to_bf16(b_wdw)
             b_correction += tl.sum(b_wdw, 1)
+            if VALUES == "bf16":
+                # Round first: what is taken off then cancels the very products it corrects.
+                b_wdw = rounded_to_bf16(b_wdw)
+                b_rounded += tl.sum(b_wdw, 1)
             b_mean_slot += product(b_w, b_slots, VALUES)
         b_dquery += product(b_wdw, b_slots, VALUES)
     if not OVER_POINTS:
-        b_dquery -= b_mean_slot * b_correction[:, None]
+        if VALUES == "bf16":
+            b_dquery -= b_mean_slot * b_rounded[:, None]
+        else:
+            b_dquery -= b_mean_slot * b_correction[:, None]
         tl.store(correction + i_bh * points + o_n, b_correction, mask=m_n)
     p_gradient = query_gradient + i_b * points * heads * D + i_h * D
     store_rows(p_gradient, b_dquery * inverse, o_n, heads * D, D, BD, points)
