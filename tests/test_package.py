@@ -48,8 +48,15 @@ def test_what_needs_no_kernels_does_not_import_them() -> None:
 
 
 def test_environment_variables_are_read_in_one_place() -> None:
-    readers = [p.name for p in SOURCES if re.search(r"os\.(environ|getenv)", p.read_text())]
-    assert readers == ["runtime.py"]
+    """And set in one: by the command line, for its own process."""
+    found = {
+        p.name: re.findall(r"os\.(environ\.setdefault|environ|getenv)", p.read_text())
+        for p in SOURCES
+    }
+    assert {name for name, uses in found.items() if {*uses} - {"environ.setdefault"}} == {
+        "runtime.py"
+    }
+    assert {name for name, uses in found.items() if "environ.setdefault" in uses} == {"cli.py"}
 
 
 def test_nothing_prints_outside_the_command_line() -> None:
