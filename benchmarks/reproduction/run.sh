@@ -6,12 +6,13 @@
 #   run.sh depth PROBLEM       L = 2, 4, 16 for five variants
 #   run.sh longer PROBLEM      twice the steps for four variants: have the curves flattened?
 #   run.sh once PROBLEM        slice-once alone; of poisson also with L = 2, 4, 16
+#   run.sh eager PROBLEM       the baseline without kernels, G = 32 and 256: does it train alike?
 #   run.sh pack FOLDER FILE    what a report needs of a study, as a .tgz
 #   run.sh report              tables/ and figures/ here, from records/
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
 # DEVICE is cuda unless given, MORE is added to every study. STEPS makes main longer, in a folder of
-# its own; COUNTS are other numbers of slices.
+# its own, and VARIANTS are then those of its first seed; COUNTS are other numbers of slices.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=${WORK:-out/reproduction}
@@ -58,7 +59,7 @@ main)
     folder=$problem-main${STEPS:+-$STEPS}
     length=(${STEPS:+--set "steps=$STEPS"} ${STEPS:+--set "evaluate_every=$((STEPS / 20))"})
     study "$folder" "$problem" --variants baseline,no-token-attention --seeds 1,2 "${length[@]}" &
-    study "$folder" "$problem" --variants "$all" --seeds 0 "${length[@]}"
+    study "$folder" "$problem" --variants "${VARIANTS:-$all}" --seeds 0 "${length[@]}"
     wait $!
     finish "$folder"
     ;;
@@ -79,6 +80,13 @@ depth)
 longer)
     piece "$problem-longer" "$problem" --seeds 0 --set steps=8000 --set evaluate_every=400 \
         --variants baseline,no-token-attention,slice-once,mlp-only
+    ;;
+eager)
+    for g in 32 256; do
+        piece "$problem-eager-g$g" "$problem" --variants baseline --seeds 0 \
+            --set impl=reference --set "model.size.slices=$g" &
+        pieces+=($!)
+    done
     ;;
 once)
     depths=(8)
@@ -102,7 +110,7 @@ report)
     cp "$work"/report/figures/*.png "$here/figures"
     ;;
 *)
-    sed -n '2,14p' "$0"
+    sed -n '2,15p' "$0"
     exit 2
     ;;
 esac
