@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from slipstream.core.errors import TrainingStopped
 from slipstream.core.version import VERSION
+from slipstream.lazy import lazy_group
 
 COMMANDS = {
     "bench": "slipstream.bench.cli:app",
@@ -33,35 +31,8 @@ COMMANDS = {
 """Where each is: a function, or an app of several commands."""
 
 
-class Commands(Mapping[str, Any]):
-    """`COMMANDS` as typer wants them."""
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-    def __getitem__(self, name: str) -> Any:
-        module, _, attribute = COMMANDS[name].partition(":")
-        found = getattr(import_module(module), attribute)
-        if not isinstance(found, typer.Typer):
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-            alone.command(name)(found)
-            found = alone
-        return typer.main.get_command(found)
-
-
-class LazyGroup(TyperGroup):
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{**settings, "commands": Commands()})
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-
 app = typer.Typer(
-    cls=LazyGroup,
+    cls=lazy_group(COMMANDS),
     name="slipstream",
     help="Transolver neural operators: ablations, fused slice/deslice, prediction on meshes.",
     no_args_is_help=True,

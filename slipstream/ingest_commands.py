@@ -16,7 +16,15 @@ from slipstream.data.ingest import ingest as write_store
 from slipstream.data.manifest import NAME, read_manifest
 from slipstream.data.readers.raw import RawSource
 from slipstream.data.source import Source
-from slipstream.store_commands import ingest_bar, parse_settings, parse_shard, report_text, warn
+from slipstream.store_commands import (
+    Json,
+    Workers,
+    ingest_bar,
+    parse_settings,
+    parse_shard,
+    report_text,
+    warn,
+)
 
 MESH = "mesh"
 
@@ -40,14 +48,14 @@ def ingest(
         typer.Option("--set", help="name=value: an option of the reader; again for more."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the order of rows.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes, a sample at a time each.")] = 1,
+    workers: Workers = 1,
     shard: Annotated[
         str, typer.Option(help="i/n: every n-th sample from i, for many machines; then merge.")
     ] = "0/1",
     hashed: Annotated[
         bool, typer.Option("--hash/--no-hash", help="Record the sha256 of every file read.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Make a store of a published data set, or of any meshes; run again, it goes on.
 

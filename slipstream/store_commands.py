@@ -6,14 +6,18 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from slipstream.data.ingest import Progress as Event
 from slipstream.data.ingest import Report
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Workers = Annotated[int, typer.Option(help="Processes, a sample at a time each.")]
 
 
 @contextmanager

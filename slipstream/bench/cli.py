@@ -26,6 +26,7 @@ from slipstream.data.store import open_store
 
 app = typer.Typer(
     name="bench",
+    add_completion=False,
     help="Check and time the kernels on this machine; records, and markdown beside them.",
     no_args_is_help=True,
     rich_markup_mode=None,
