@@ -8,8 +8,7 @@ single number, as a temperature's gradient is, would be chance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
@@ -193,17 +192,6 @@ def limit(way: Way, plan: str, tensor: str, eager: float) -> float:
     if tensor.endswith("temperature") and plan.startswith("blocked"):
         allowed = max(allowed, BLOCKED_TEMPERATURE_LIMIT)
     return allowed
-
-
-@contextmanager
-def tf32_products(allowed: bool) -> Iterator[None]:
-    """Let torch's own fp32 products be TF32, or not."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def autocast(way: Way, device: str) -> torch.autocast:

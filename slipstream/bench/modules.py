@@ -17,9 +17,9 @@ from slipstream.bench.gate import (
     autocast,
     draws_on,
     judge,
-    tf32_products,
 )
 from slipstream.bench.subjects import OUTPUTS, build, draw_inputs, plan_of, spread_slots
+from slipstream.bench.tf32 import tf32_products
 from slipstream.core.runtime import generator
 
 DRAWS = 4

@@ -13,7 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from slipstream.bench.gate import Tensors, Way, autocast, tf32_products
+from slipstream.bench.gate import Tensors, Way, autocast
+from slipstream.bench.tf32 import tf32_products
 from slipstream.core.runtime import generator
 from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
 from slipstream.kernels.membership import Axis, Membership

@@ -19,7 +19,7 @@ TINY = tl.constexpr(1e-37)
 NOWHERE = tl.constexpr(-1e30)
 """The logit of a slot that is not there."""
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
-"""The interpreter cannot multiply bf16, and cuts off where it should round to it: operands are
+"""The interpreter cannot multiply bf16 or TF32, and cuts off where it should round: operands are
 rounded by arithmetic there, and multiplied in fp32."""
 
 
@@ -30,6 +30,8 @@ def product(b_x, b_y, HOW: tl.constexpr):
         b_x, b_y = b_x.to(tl.float32), b_y.to(tl.float32)
         if HOW == "bf16":
             b_x, b_y = rounded_to_bf16(b_x), rounded_to_bf16(b_y)
+        elif HOW == "tf32":
+            b_x, b_y = rounded_to_tf32(b_x), rounded_to_tf32(b_y)
         b_out = tl.dot(b_x, b_y, input_precision="ieee")
     elif HOW == "bf16":
         b_out = tl.dot(b_x.to(tl.bfloat16), b_y.to(tl.bfloat16))

@@ -72,6 +72,8 @@ def test_idle_slots(slices: int, monkeypatch: pytest.MonkeyPatch) -> None:
         ("sharp slices", 24, "fp32", "ieee"),
         ("even slices", 16, "fp32", "ieee"),
         ("even slices", 24, "bf16", "bf16"),
+        ("even slices", 16, "fp32", "tf32"),
+        ("idle slots", 24, "fp32", "tf32"),
         ("one far point", 16, "fp32", "ieee"),
         ("one far point", 24, "bf16", "bf16"),
     ],
