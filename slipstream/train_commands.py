@@ -27,6 +27,7 @@ from slipstream.experiments import EXPERIMENTS, experiment
 from slipstream.runs.config import RunConfig, with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.store_commands import parse_settings
+from slipstream.training.distributed import leave_world, place_in_world
 from slipstream.training.session import train as train_run
 from slipstream.training.trainer import Outcome
 
@@ -94,9 +95,11 @@ def train(
             track=track or (),
             data_progress=bars.making,
         )
-    _say(outcome, out, as_json)
-    if outcome.signal is not None:
-        raise typer.Exit(128 + outcome.signal)
+    if place_in_world()[0] == 0:
+        _say(outcome, out, as_json)
+    code = 0 if outcome.signal is None else 128 + outcome.signal
+    leave_world(code)
+    raise typer.Exit(code)
 
 
 def make_config(

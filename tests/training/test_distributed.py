@@ -53,10 +53,12 @@ def children(process: subprocess.Popen[str]) -> list[int]:
     return [int(pid) for pid in found.split()]
 
 
-def finish(out: Path, program: str = "slipstream") -> None:
+def finish(out: Path, program: str = "slipstream") -> str:
+    """What all processes said."""
     with torchrun(out, program) as process:
         said, _ = process.communicate(timeout=120)
         assert process.returncode == 0, said
+    return said
 
 
 def last_weights(out: Path) -> dict[str, torch.Tensor]:
@@ -115,7 +117,8 @@ def test_a_rank_that_comes_late_to_the_start_joins_the_others(tmp_path: Path) ->
     rank 0 waited for it."""
     folder = RunFolder(tmp_path / "run")
     folder.begin(small(steps=4, batch=1))
-    finish(folder.path, "tests.training.late_rank")
+    said = finish(folder.path, "tests.training.late_rank")
+    assert said.count("Finished after 4 steps") == 1, "only rank 0 speaks"
     assert [row["resumed"] for row in folder.history("start")] == [False]
     assert folder.history("stop")[0]["reason"] == "finished"
 
@@ -139,3 +142,18 @@ def test_another_number_of_processes_is_refused(tmp_path: Path) -> None:
         said, _ = process.communicate(timeout=120)
     assert process.returncode != 0 and "the number of processes must be that of" in said
     assert "Traceback (most recent call last)" not in said.split("slipstream:")[0]
+
+
+@pytest.mark.parametrize(("size", "ends"), [(1, (0, "said, went on")), (2, (3, "said"))])
+def test_one_of_several_processes_leaves_at_once(size: int, ends: tuple[int, str]) -> None:
+    code = """
+from slipstream.training.distributed import leave_world
+print("said", end="")
+leave_world(3)
+print(", went on", end="")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT,
+        env=child_environment(RANK="1" if size > 1 else "0", WORLD_SIZE=str(size)),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == ends
