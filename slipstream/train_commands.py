@@ -99,7 +99,8 @@ def train(
         _say(outcome, out, as_json)
     code = 0 if outcome.signal is None else 128 + outcome.signal
     leave_world(code)
-    raise typer.Exit(code)
+    if code:
+        raise typer.Exit(code)
 
 
 def make_config(

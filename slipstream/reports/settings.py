@@ -90,13 +90,12 @@ def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
     found = []
     for main in main_groups(runs):
         alike = [group for group in groups if _differ_in(field, group, main)]
+        alike.sort(key=lambda group: group == main)  # of two at one place the main one counts
         if field == "steps":
-            lengths = [alike]
+            swept = [{group.steps: group for group in alike}]
         else:
-            steps = sorted({group.steps for group in alike}, reverse=True)
-            lengths = [[group for group in alike if group.steps == length] for length in steps]
-        swept = [{g.at(field): g for g in sorted(own, key=lambda g: g == main)} for own in lengths]
-        if field != "steps":
+            lengths = sorted({group.steps for group in alike}, reverse=True)
+            swept = [{g.at(field): g for g in alike if g.steps == steps} for steps in lengths]
             swept = [own for own in swept if main.at(field) in own]
         best = max(swept, key=len, default={})
         if len(best) > 1:

@@ -100,8 +100,14 @@ def test_the_regimes_are_what_they_say() -> None:
     assert weights("sharp slices").amax(-1).mean() > 0.9
     assert (weights("even slices") * 16 - 1).abs().amax() < 0.2
     problem = OperatorProblem(slices=4, width=8, points=50, device="cpu", regime="one far point")
-    values = operators.inputs_of(problem)["values"].abs()
+    given = operators.inputs_of(problem)
+    values = given["values"].abs()
     assert values[:, 0].mean() > 1000 * values[:, 1:].mean()
+    means = given["values"][:1, 1:5, 0]
+    tokens = means @ given["mix"]
+    assert torch.equal(operators._mix(problem, given, means), tokens), "without attention"
+    idle = OperatorProblem(slices=4, width=8, points=50, device="cpu", regime="idle slots")
+    assert not torch.equal(operators._mix(idle, given, means), tokens)
 
 
 def test_models_of_two_samples_and_of_one_point() -> None:

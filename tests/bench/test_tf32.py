@@ -37,8 +37,9 @@ def test_what_is_added_to_a_product_is_not_rounded() -> None:
     bias, x, y = drawn(3), drawn(5, 7), drawn(7, 3)
     with tf32_products(True):
         out = torch.addmm(bias, x, y)
+        batched = torch.baddbmm(bias, x[None], y[None])
     expected = torch.addmm(bias, rounded_to_tf32(x), rounded_to_tf32(y))
-    assert torch.equal(out, expected)
+    assert torch.equal(out, expected) and torch.equal(batched[0], expected)
 
 
 def test_other_dtypes_and_what_is_not_allowed_stay() -> None:
