@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -33,13 +35,14 @@ def test_products_and_their_gradients_are_of_rounded_factors() -> None:
     assert not torch.equal(out, x @ y)
 
 
-def test_what_is_added_to_a_product_is_not_rounded() -> None:
-    bias, x, y = drawn(3), drawn(5, 7), drawn(7, 3)
+@pytest.mark.parametrize(("product", "lead"), [(torch.addmm, ()), (torch.baddbmm, (1,))])
+def test_what_is_added_to_a_product_is_not_rounded(
+    product: Callable[..., torch.Tensor], lead: tuple[int, ...]
+) -> None:
+    bias, x, y = drawn(*lead, 5, 3), drawn(*lead, 5, 7), drawn(*lead, 7, 3)
     with tf32_products(True):
-        out = torch.addmm(bias, x, y)
-        batched = torch.baddbmm(bias, x[None], y[None])
-    expected = torch.addmm(bias, rounded_to_tf32(x), rounded_to_tf32(y))
-    assert torch.equal(out, expected) and torch.equal(batched[0], expected)
+        out = product(bias, x, y)
+    assert torch.equal(out, product(bias, rounded_to_tf32(x), rounded_to_tf32(y)))
 
 
 def test_other_dtypes_and_what_is_not_allowed_stay() -> None:
