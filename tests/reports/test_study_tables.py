@@ -168,6 +168,13 @@ def test_sizes_may_be_swept_at_another_length() -> None:
     assert "sweep-slices" not in found, "nothing of the usual size is as long"
 
 
+def test_of_two_sweeps_of_sizes_the_longer_counts() -> None:
+    runs = [run("baseline", 0.2), run("untied", 0.2), run("baseline", 0.3, layers=2)]
+    longer = [run("baseline", 0.1, steps=400), run("baseline", 0.15, layers=2, steps=400)]
+    found = texts(tables(*runs, *longer)["sweep-layers"])
+    assert [row[2] for row in found] == ["0.150", "0.100"]
+
+
 def test_the_main_runs_stay_in_their_sweep() -> None:
     """Whatever else there is of their size and length."""
     runs = [run("baseline", 0.2), run("mlp-only", 0.5), run("baseline", 0.3, layers=2)]

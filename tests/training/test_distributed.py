@@ -154,6 +154,6 @@ print(", went on", end="")
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT,
-        env=child_environment(RANK="1" if size > 1 else "0", WORLD_SIZE=str(size)),
+        env=child_environment(RANK=str(size - 1), WORLD_SIZE=str(size), PYTHONUNBUFFERED=""),
     )  # fmt: skip
     assert (done.returncode, done.stdout) == ends
