@@ -27,6 +27,11 @@ BLOCKED_TEMPERATURE_LIMIT = 2.0
 """For the gradient of the temperature in the blocked family: what a long cancelling sum leaves."""
 FLOOR, BF16_FLOOR = 1e-6, 2.0**-9
 """Errors of a few ulp, or of rounding the result to bf16, pass whatever eager's happened to be."""
+LOST = 0.1
+"""Where eager is off by more than this share of a tensor, it has no digit of it right: it is what
+the rounding of far larger ones has left. As much as the precision rounds passes there."""
+ROUNDING = {"tf32": 2.0**-11, "bf16v": BF16_FLOOR, "bf16": BF16_FLOOR}
+"""Relative to a thousandth of the largest tensor, which is more than such a one is itself."""
 DRAWS, FEW_DRAWS = 8, 2
 """Of the inputs of a problem, over which errors are taken together; few for the interpreter."""
 
@@ -84,9 +89,9 @@ class Yardstick:
     def __init__(self, problem: Problem, draws: int) -> None:
         self.problem, self.draws = problem, draws
         self.exact = self.results(EXACT)
-        norms = _norms(self.exact)
-        largest = max(norms.values())
-        self.scales = {name: max(norm, 1e-3 * largest) or 1.0 for name, norm in norms.items()}
+        self.norms = _norms(self.exact)
+        largest = max(self.norms.values())
+        self.scales = {name: max(norm, 1e-3 * largest) or 1.0 for name, norm in self.norms.items()}
         self.eager_errors = cache(self._eager_errors)
 
     def results(self, way: Way, problem: Problem | None = None) -> list[Tensors]:
@@ -104,6 +109,10 @@ class Yardstick:
         ]
         found = _norms(differences)
         return {n: e / self.scales[n] if math.isfinite(e) else math.inf for n, e in found.items()}
+
+    def lost(self, name: str, error: float) -> bool:
+        """Whether a tensor with this error has no digit right."""
+        return error * self.scales[name] > LOST * self.norms[name]
 
     def _eager_errors(self, way: Way) -> dict[str, float]:
         return self.errors(self.results(way))
@@ -134,7 +143,9 @@ def judge(
     eager, errors = yardstick.eager_errors(way.eager()), yardstick.errors(results)
 
     def passes(name: str) -> float:
-        return (floors or {}).get(name, _floor(first.get(name)))
+        given = (floors or {}).get(name, _floor(first.get(name)))
+        lost = yardstick.lost(name, eager[name])
+        return max(given, ROUNDING.get(str(way.precision), 0.0)) if lost else given
 
     limits = {name: slack * limit(way, plan, name, eager[name]) for name in eager}
     ratios = {name: errors[name] / max(eager[name], passes(name) / limits[name]) for name in errors}

@@ -56,17 +56,21 @@ def test_every_kernel_can_be_called_with_a_tile(kernel: str) -> None:
 def test_a_sweep_times_what_runs_and_says_where_nothing_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def kernel(inputs: tune.Inputs, operands: Operands) -> None:
+    calls = iter(range(1000))
+
+    def kernel(inputs: tune.Inputs, operands: Operands) -> tuple[torch.Tensor, None]:
         chosen = operands.tiles["single-tile/fake"].points
         if chosen > 64:
             raise RuntimeError("out of shared memory")
         time.sleep(chosen / 1e4)
+        races = chosen == 32
+        return torch.full((2,), 1 + 1e-6 * races * next(calls)), None
 
     monkeypatch.setitem(KERNELS, "single-tile/fake", kernel)
     monkeypatch.setattr(tune, "COMPILE_POINTS", 40)
     case = replace(CASE, kernel="single-tile/fake", points=40)
-    small = [tile(kernel=case.kernel, points=points) for points in (64, 128, 16)]
-    monkeypatch.setattr(tune, "candidates", lambda each: small if each == case else small[1:2])
+    small = [tile(kernel=case.kernel, points=points) for points in (64, 128, 32, 16)]
+    monkeypatch.setattr(tune, "candidates", lambda each: small if each == case else small[1:3])
     wide = replace(case, width=64)
     found = dict(tune.tune([case, wide], workers=0, device=DEVICE, repeats=1))
     assert [timing.tile.points for timing in found[case].result] == [16, 64]

@@ -1,6 +1,7 @@
 """Compiles every tile of a table for its GPUs without one; prints each one's resources as JSON.
 
-What a tile needs follows from the sources of its kernel, the tile and Triton's version alone, so
+What a tile needs, and whether its copies and products race (`races.py`), follows from the sources
+of its kernel, the tile and Triton's version alone, so
 `compiled_tiles.json` remembers it by a hash of all that: only what changed is compiled again, and
 of each table one tile that is known, to see that the memory is true. Run as a process of its own,
 without Triton's interpreter:
@@ -31,6 +32,7 @@ from slipstream.core.files import json_text
 from slipstream.kernels import blocked_backward, blocked_forward, single_tile
 from slipstream.kernels.plan import ALLOWED, PRODUCTS, Precision
 from slipstream.kernels.tiles import TABLES, Tile, pick_tile
+from tests.kernels.races import races
 
 MODULES = {"single-tile": [single_tile], "blocked": [blocked_forward, blocked_backward]}
 EITHER = [{"OF": "slice"}, {"OF": "deslice"}]
@@ -52,12 +54,22 @@ COUNTS = {"points", "heads", "parts", "slots"}
 MEMORY = Path(__file__).with_name("compiled_tiles.json")
 
 
-def problems(table: str) -> Iterator[tuple[Tile, str, int, int]]:
-    """The largest problem of every row, in the first of its precisions, which needs most."""
+TYPES = {"float32": "*fp32", "bfloat16": "*bf16", "float16": "*fp16"}
+
+
+def problems(table: str) -> Iterator[tuple[Tile, str, str, int]]:
+    """The largest problem of every row: tile, precision, type of the points' features and slices.
+
+    In the first of its precisions, which needs most; where points are copied ahead in all, and with
+    every type, since it depends on both how that is done.
+    """
     for tile in TABLES[table].tiles:
-        precision, slices = tile.precisions[0], min(tile.slices, 1024)
-        if pick_tile(table, tile.kernel, precision, slices, tile.width) is tile:
-            yield tile, precision, slices, tile.width
+        slices = min(tile.slices, 1024)
+        pairs = [(p, t) for p in tile.precisions for t in TYPES if p in ALLOWED[t]]
+        ahead = tile.stages > 1 and TABLES[table].architecture >= 90
+        for precision, dtype in pairs if ahead else pairs[:1]:
+            if pick_tile(table, tile.kernel, precision, slices, tile.width) is tile:
+                yield tile, precision, dtype, slices
 
 
 @dataclass(frozen=True)
@@ -79,19 +91,18 @@ class Job:
 
     def compile(self) -> dict[str, int]:
         target = GPUTarget("cuda", self.architecture, 32)
-        return resources(
-            triton.compile(self.source, target=target, options=self.options), self.architecture
-        )
+        compiled = triton.compile(self.source, target=target, options=self.options)
+        needs = resources(compiled, self.architecture)
+        return {**needs, "races": len(races(compiled.asm["ttgir"]))}
 
 
 def job_of(
-    tile: Tile, precision: str, slices: int, width: int, flags: dict[str, Any], architecture: int
+    tile: Tile, precision: str, dtype: str, slices: int, flags: dict[str, Any], architecture: int
 ) -> Job:
     family, name = tile.kernel.replace("pair_", "").split("/")
     function = next(getattr(m, name) for m in MODULES[family] if hasattr(m, name))
     logits, values = PRODUCTS[Precision(precision)]
-    bf16 = precision in ALLOWED["bfloat16"] and precision not in ALLOWED["float32"]
-    activation = "*bf16" if bf16 else "*fp32"
+    width = tile.width
     constants = {
         "G": slices, "D": width, "BD": width, "V": width, "BV": width, "BN": tile.points,
         "BG": tile.slots, "HAS_BIAS": True, "LOGITS": logits, "VALUES": values, **flags,
@@ -107,7 +118,8 @@ def job_of(
         if is_count or is_stride:
             signature[parameter.name] = "i32"
         else:
-            signature[parameter.name] = activation if parameter.name in ACTIVATIONS else "*fp32"
+            is_activation = parameter.name in ACTIVATIONS
+            signature[parameter.name] = TYPES[dtype] if is_activation else "*fp32"
         if not is_count:
             attributes[(index,)] = [["tt.divisibility", 16]]
     source = ASTSource(function, signature, constexprs, attributes)
@@ -134,15 +146,15 @@ def resources(compiled: Any, architecture: int) -> dict[str, int]:
 def jobs(table: str, *kernels: str) -> Iterator[tuple[dict[str, Any], Job]]:
     """What is to be compiled, with a description of each."""
     architecture = TABLES[table].architecture
-    for tile, precision, slices, width in problems(table):
+    for tile, precision, dtype, slices in problems(table):
         if kernels and tile.kernel not in kernels:
             continue
         flags_of = FLAGS.get(tile.kernel, [{}])
         # A table that nobody has measured is compiled for one of them alone.
         for flags in flags_of if architecture == 90 else flags_of[:1]:
-            row = {"kernel": tile.kernel, "precision": precision, "slices": slices, "width": width}
-            row |= {**flags, "allowed_spills": tile.spills}
-            yield row, job_of(tile, precision, slices, width, flags, architecture)
+            row = {"kernel": tile.kernel, "precision": precision, "dtype": dtype, "slices": slices}
+            row |= {"width": tile.width, **flags, "allowed_spills": tile.spills}
+            yield row, job_of(tile, precision, dtype, slices, flags, architecture)
 
 
 def main(table: str, *kernels: str) -> None:

@@ -63,7 +63,7 @@ def test_every_row_is_for_a_kernel_there_is() -> None:
 @pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("table", sorted(TABLES))
 def test_every_tile_compiles(table: str, part: int) -> None:
-    """Without a GPU: within a block's shared memory, spilling no more than the row says."""
+    """Without a GPU: in a block's shared memory, spilling no more than the row says, no races."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     kernels = EVERY_KERNEL[part::3]
     done = subprocess.run(
@@ -76,6 +76,7 @@ def test_every_tile_compiles(table: str, part: int) -> None:
     for row in rows:
         assert row["shared"] <= TABLES[table].shared_memory, row
         assert row["spills"] <= row["allowed_spills"], row
+        assert row["races"] == 0, row
     if triton.__version__ == json.loads(MEMORY.read_text())["triton"]:
         again = sum(row["compiled"] for row in rows)
         assert again == 1, (
