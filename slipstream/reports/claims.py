@@ -2,21 +2,22 @@
 
 A claim holds where the number lies on its side of the bound by two standard deviations, does not
 hold where it lies on the other side by as much, and is undecided in between. A single seed is taken
-to scatter like the baseline's seeds.
+to scatter like the baseline's seeds. Where some variants were trained for longer than most, with as
+many seeds of the baseline, a claim on these is decided there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from slipstream.evaluation.compare import Row
 from slipstream.models.variants import BASELINE
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.gather import RunData
-from slipstream.reports.settings import Group, Swept, main_groups, sweep
+from slipstream.reports.settings import Group, Swept, longer_groups, main_groups, sweep
 from slipstream.reports.study_tables import words
 
 ATTENTION_FREE = "no-token-attention"
@@ -40,7 +41,23 @@ class Evidence:
     """What there is of one experiment."""
 
     main: Group
+    longer: Sequence[Group]
+    """Trained for longer, longest first; of some of its variants."""
     sweeps: dict[Swept, list[Group]]
+
+
+def evidence_of(runs: Sequence[RunData]) -> list[Evidence]:
+    """Of each experiment."""
+    fields: tuple[Swept, ...] = ("slices", "layers", "steps")
+    swept = {field: {g[0].experiment: g for g in sweep(runs, field)} for field in fields}
+    return [
+        Evidence(
+            main,
+            longer_groups(runs, main),
+            {field: swept[field].get(main.experiment, []) for field in fields},
+        )
+        for main in main_groups(runs)
+    ]
 
 
 @dataclass(frozen=True)
@@ -79,8 +96,24 @@ def _share(row: Row, group: Group) -> float:
     return row.std / row.mean
 
 
+def _at_the_longest(
+    measure: Callable[[Group], Number | None],
+) -> Callable[[Evidence], Number | None]:
+    """The number of the longest training that has one."""
+
+    def found(evidence: Evidence) -> Number | None:
+        for group in evidence.longer:
+            number = measure(group)
+            if number is not None:
+                places = [number.where, f"{group.steps:,} steps"]
+                return replace(number, where=", ".join(place for place in places if place))
+        return measure(evidence.main)
+
+    return found
+
+
 def _ratio_of(variant: str, base: str = BASELINE) -> Callable[[Evidence], Number | None]:
-    return lambda evidence: ratio(evidence.main, variant, base)
+    return _at_the_longest(lambda group: ratio(group, variant, base))
 
 
 def _over_sweep(
@@ -116,22 +149,24 @@ def _gap_closed_by_depth(evidence: Evidence) -> Number | None:
     return Number(value, value * math.sqrt(2) * main.std / main.value)
 
 
-def _share_of_gap(evidence: Evidence) -> Number | None:
+@_at_the_longest
+def _share_of_gap(group: Group) -> Number | None:
     """How much of what mlp-only lacks a wider one makes up for."""
-    rows = [evidence.main.row(name) for name in ("mlp-only", "mlp-only-wide", BASELINE)]
+    rows = [group.row(name) for name in ("mlp-only", "mlp-only-wide", BASELINE)]
     if any(row is None for row in rows):
         return None
     narrow, wide, base = (row for row in rows if row is not None)
     gap = narrow.mean - base.mean
     if gap <= 0:
         return None
-    shares = [row.mean * _share(row, evidence.main) for row in (narrow, wide)]
+    shares = [row.mean * _share(row, group) for row in (narrow, wide)]
     return Number((narrow.mean - wide.mean) / gap, math.hypot(*shares) / gap)
 
 
-def _pressure_over_velocity(evidence: Evidence) -> Number | None:
+@_at_the_longest
+def _pressure_over_velocity(group: Group) -> Number | None:
     """The ratio mlp-only over baseline of the pressure, over that of the velocity."""
-    errors = evidence.main.summaries("L1")
+    errors = group.summaries("L1")
     ratios = []
     for word in ("pressure", "velocity"):
         names = [v for name, v in errors if name == BASELINE and v is not None and word in v]
@@ -144,11 +179,12 @@ def _pressure_over_velocity(evidence: Evidence) -> Number | None:
     return Number(value, value * math.hypot(ratios[0].std, ratios[1].std))
 
 
-def _largest_noise(evidence: Evidence) -> Number | None:
+@_at_the_longest
+def _largest_noise(group: Group) -> Number | None:
     """Largest relative standard deviation of the baseline's errors over draws of the points."""
     found = [
         Number(number.relative_std, where=str(number.variable))
-        for one in evidence.main.evaluations
+        for one in group.evaluations
         if one.variant == BASELINE
         for number in one.numbers
         if number.measure == "L1" and number.relative_std is not None
@@ -156,9 +192,10 @@ def _largest_noise(evidence: Evidence) -> Number | None:
     return max(found, key=lambda one: one.value) if found else None
 
 
-def _first_layer(evidence: Evidence) -> Number | None:
+@_at_the_longest
+def _first_layer(group: Group) -> Number | None:
     """Entropy of the first layer over the largest possible, of the baseline."""
-    for one in evidence.main.first_seeds():
+    for one in group.first_seeds():
         if one.variant == BASELINE and one.slices and one.slices[0].slices > 1:
             layer = one.slices[0]
             return Number(layer.mean("entropy") / layer.largest_entropy)
@@ -265,16 +302,13 @@ CLAIMS = (
 
 def claims_table(runs: Sequence[RunData]) -> Table | None:
     """Every claim that some experiment bears on; those that none does are named in a note."""
-    fields: tuple[Swept, ...] = ("slices", "layers", "steps")
-    swept = {field: {g[0].experiment: g for g in sweep(runs, field)} for field in fields}
-    rows, silent = [], []
+    evidence, rows, silent = evidence_of(runs), [], []
     for claim in CLAIMS:
         own = []
-        for group in main_groups(runs):
-            known = {field: swept[field].get(group.experiment, []) for field in fields}
-            number = claim.measure(Evidence(group, known))
+        for one in evidence:
+            number = claim.measure(one)
             if number is not None and math.isfinite(number.value):
-                own.append(_row(claim, group.experiment, number))
+                own.append(_row(claim, one.main.experiment, number))
         rows += own
         if not own:
             silent.append(claim.text[0].lower() + claim.text[1:])
@@ -283,8 +317,9 @@ def claims_table(runs: Sequence[RunData]) -> Table | None:
     caption = (
         "The number that decides each claim, with one standard deviation; it holds where the number"
         " is on its side of the bound by two of them, and is undecided within two. A single seed is"
-        " taken to scatter like the baseline's. Bounds: 1.08 and 1.17 are the largest costs that"
-        " the paper reports for these two, the others are ours."
+        " taken to scatter like the baseline's. Where steps are given, these variants were trained"
+        " for longer than the others. Bounds: 1.08 and 1.17 are the largest costs that the paper"
+        " reports for these two, the others are ours."
     )
     notes = (f"No run bears on: {'; '.join(silent)}.",) if silent else ()
     columns = ("claim", "experiment", "verdict", "number", "must be", "which number")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from slipstream.models.variants import BASELINE
 from slipstream.reports.claims import CLAIMS, Claim, Evidence, Number
-from slipstream.reports.settings import Group
 
 
 @dataclass(frozen=True)
@@ -48,24 +47,24 @@ _SPOKEN = [claim for claim in CLAIMS if claim.text in SAYINGS]
 _BRACKETS = "In brackets: the error over the baseline's."
 
 
-def conclude_all(groups: Sequence[Group]) -> str:
+def conclude_all(evidence: Sequence[Evidence]) -> str:
     """Of each experiment; where there are several, those with the same verdict together."""
-    if len(groups) == 1:
-        return conclude(groups[0])
-    sentences = [_of_all(claim, groups) for claim in _SPOKEN]
+    if len(evidence) == 1:
+        return conclude(evidence[0])
+    sentences = [_of_all(claim, evidence) for claim in _SPOKEN]
     said = [_capital(sentence) for sentence in sentences if sentence]
-    failed = [f"Of {g.experiment}: {_failure(g)}" for g in groups if _failure(g)]
+    failed = [f"Of {one.main.experiment}: {_failure(one)}" for one in evidence if _failure(one)]
     return " ".join([*said, *([_BRACKETS] if said else []), *failed])
 
 
-def conclude(group: Group) -> str:
+def conclude(evidence: Evidence) -> str:
     """What the errors of one experiment say; nothing of what was not run, or failed to train."""
-    failure = _failure(group)
+    failure = _failure(evidence)
     if failure:
         return failure
     said = []
     for claim in _SPOKEN:
-        number = claim.measure(Evidence(group, {}))
+        number = claim.measure(evidence)
         if number:
             saying = SAYINGS[claim.text]
             verdict = _capital(saying.of(claim.verdict(number)))
@@ -73,20 +72,20 @@ def conclude(group: Group) -> str:
     return " ".join(said)
 
 
-def _failure(group: Group) -> str:
-    failure = group.failures().get(BASELINE)
+def _failure(evidence: Evidence) -> str:
+    failure = evidence.main.failures().get(BASELINE)
     if failure is None:
         return ""
     return f"These runs say nothing of the variants. Of the baseline: {failure}."
 
 
-def _of_all(claim: Claim, groups: Sequence[Group]) -> str:
+def _of_all(claim: Claim, evidence: Sequence[Evidence]) -> str:
     """One sentence on a claim, as "the coupling is not removable on a (2.10) and b (1.90)."."""
     found: dict[str, list[tuple[str, Number]]] = {}
-    for group in groups:
-        number = None if _failure(group) else claim.measure(Evidence(group, {}))
+    for one in evidence:
+        number = None if _failure(one) else claim.measure(one)
         if number:
-            found.setdefault(claim.verdict(number), []).append((group.experiment, number))
+            found.setdefault(claim.verdict(number), []).append((one.main.experiment, number))
     parts = [
         f"{SAYINGS[claim.text].of(verdict)} on {_enumerated(found[verdict])}"
         for verdict in ("holds", "does not hold here", "undecided")

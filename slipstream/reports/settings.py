@@ -80,6 +80,23 @@ def main_groups(runs: Iterable[RunData]) -> list[Group]:
     ]
 
 
+def longer_groups(runs: Iterable[RunData], main: Group) -> list[Group]:
+    """Those like the main one that were trained for longer, of as many baselines; longest first."""
+    seeds = _baselines(main)
+    found = [
+        group
+        for group in _all_groups(runs)
+        if _differ_in("steps", group, main)
+        and group.steps > main.steps
+        and _baselines(group) >= max(1, seeds)
+    ]
+    return sorted(found, key=lambda group: group.steps, reverse=True)
+
+
+def _baselines(group: Group) -> int:
+    return sum(run.variant == BASELINE for run in group.runs)
+
+
 def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
     """For each experiment, the groups that differ from the main one in this alone, ascending.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from slipstream.reports.claims import evidence_of
 from slipstream.reports.conclusion import conclude_all
 from slipstream.reports.content import PAGE, Report
 from slipstream.reports.gather import gather
 from slipstream.reports.page import write_page
-from slipstream.reports.settings import main_groups
 from slipstream.reports.story import tables_of, tell
 from slipstream.reports.system_tables import read_bench
 from slipstream.reports.tables import write_tables
@@ -20,12 +20,12 @@ def write_report(
 ) -> Report:
     """Of the studies or runs in some folders. Raises ValueError where none can be read."""
     gathered = gather(paths)
-    groups = main_groups(gathered.runs)
-    names = ", ".join(group.experiment for group in groups)
+    evidence = evidence_of(gathered.runs)
+    names = ", ".join(one.main.experiment for one in evidence)
     told = tell(
         gathered,
         title=title or f"What a Transolver needs: {names}",
-        conclusion=conclude_all(groups),
+        conclusion=conclude_all(evidence),
         bench=read_bench(bench),
         folder=out / "figures",
     )

@@ -145,6 +145,36 @@ def test_sweeps() -> None:
     )
 
 
+SHORT = [*BASE, run("no-token-attention", 1.2), run("mlp-only", 3.0), run("untied", 1.0)]
+LONGER = [
+    run("baseline", 0.5, steps=400),
+    run("baseline", 0.5, 1, steps=400),
+    run("no-token-attention", 0.5, steps=400),
+]
+
+
+def test_a_claim_is_decided_by_the_longest_training_of_its_variants() -> None:
+    longest = [run("baseline", 0.4, steps=800), run("mlp-only", 4.0, steps=800)]
+    found = verdicts(*SHORT, *LONGER, *longest)
+    assert found["Token attention is"] == ("1.00×", "holds"), "of the longer training"
+    assert found["The coupling is"] == ("3.00 ± 0.06×", "holds"), "fewer seeds do not count"
+    table = claims_table([*SHORT, *LONGER, *longest])
+    assert table is not None
+    said = {row[0].text: cell_text(row[5]) for row in table.rows}
+    assert said["Token attention is removable"].endswith("over the baseline's (400 steps)")
+    assert "steps" not in said["The coupling is not removable"]
+
+
+def test_another_experiment_or_size_is_no_longer_training() -> None:
+    other = [replace(each, config=replace(each.config, experiment="other")) for each in LONGER]
+    larger = [run(each.variant, 0.5, each.config.seed, steps=400, layers=16) for each in LONGER]
+    for elsewhere in (other, larger):
+        table = claims_table([*SHORT, *elsewhere])
+        assert table is not None
+        rows = [[cell_text(cell) for cell in row[:3]] for row in table.rows]
+        assert ["Token attention is removable", "poisson", "does not hold here"] in rows
+
+
 def test_a_run_that_failed_to_train_is_no_evidence() -> None:
     runs = [*BASE, run("no-token-attention", 1.0)]
     for slices, error in ((8, 110), (128, 1.0)):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from slipstream.reports.claims import evidence_of
 from slipstream.reports.conclusion import conclude_all
-from slipstream.reports.settings import main_groups
 from tests.reports.made_data import run
 
 USUAL = {"baseline": 0.4, "no-token-attention": 0.4, "mlp-only": 0.8, "slice-once": 0.6}
@@ -25,24 +25,24 @@ USUAL = {"baseline": 0.4, "no-token-attention": 0.4, "mlp-only": 0.8, "slice-onc
 )  # fmt: skip
 def test_the_sentence_follows_from_the_numbers(errors: dict[str, float], sentence: str) -> None:
     runs = [run(variant, error) for variant, error in (USUAL | errors).items()]
-    assert sentence in conclude_all(main_groups(runs))
+    assert sentence in conclude_all(evidence_of(runs))
 
 
 def test_what_the_seeds_do_not_decide_is_said_to_be_undecided() -> None:
     """The verdicts are those of the claims, error bars included."""
     errors = USUAL | {"no-token-attention": 0.43, "mlp-only": 0.43, "slice-once": 0.43}
     runs = [run(variant, error) for variant, error in errors.items()]
-    said = conclude_all(main_groups([*runs, run("baseline", 0.38, 1)]))
+    said = conclude_all(evidence_of([*runs, run("baseline", 0.38, 1)]))
     for what in ("the attention is removable", "the coupling is removable", "slicing once is enou"):
         assert f"Whether {what}" in said
     failed = replace(runs[0], curve=replace(runs[0].curve, errors={100: 0.4, 200: 0.9}))
-    said = conclude_all(main_groups([failed, *runs[1:]]))
+    said = conclude_all(evidence_of([failed, *runs[1:]]))
     assert said.startswith("These runs say nothing of the variants. Of the baseline: its training")
 
 
 def test_what_was_not_run_is_not_spoken_of() -> None:
-    assert conclude_all(main_groups([run("baseline", 0.1)])) == ""
-    said = conclude_all(main_groups([run("baseline", 0.1), run("mlp-only", 0.2)]))
+    assert conclude_all(evidence_of([run("baseline", 0.1)])) == ""
+    said = conclude_all(evidence_of([run("baseline", 0.1), run("mlp-only", 0.2)]))
     assert (
         said == "The coupling is not removable here: mlp-only has 2.00 times the baseline's error."
     )
@@ -51,17 +51,17 @@ def test_what_was_not_run_is_not_spoken_of() -> None:
 def test_several_experiments_are_told_together() -> None:
     runs = [run(v, e, name=name) for name in ("a", "b", "c") for v, e in USUAL.items()]
     runs += [run("baseline", 0.4, name="d"), run("mlp-only", 0.4, name="d")]
-    assert conclude_all(main_groups(runs)) == (
+    assert conclude_all(evidence_of(runs)) == (
         "The attention is removable on a (1.00), b (1.00) and c (1.00). The coupling is not"
         " removable on a (2.00), b (2.00) and c (2.00); the coupling is removable on d (1.00)."
         " Slicing once is not enough on a (1.50), b (1.50) and c (1.50). In brackets: the error"
         " over the baseline's."
     )
     failed = [run("baseline", 1.2, name="e"), run("mlp-only", 1.2, name="e")]
-    said = conclude_all(main_groups([*runs[:4], *failed]))
+    said = conclude_all(evidence_of([*runs[:4], *failed]))
     assert "The coupling is not removable on a (2.00). " in said
     assert said.endswith(
         "Of e: These runs say nothing of the variants. Of the baseline: it learned"
         " nothing: its best error is 1.2, that of predicting means 1."
     )
-    assert conclude_all(main_groups([run("untied", 0.1, name=n) for n in "ab"])) == ""
+    assert conclude_all(evidence_of([run("untied", 0.1, name=n) for n in "ab"])) == ""
