@@ -107,6 +107,7 @@ def gather(paths: Sequence[Path]) -> Gathered:
         why = f": {unread[0]}" if unread else ""
         raise ValueError(f"{named} must have runs that can be read, got none{why}")
     runs = _newest(runs, problems)
+    problems += _other_data(runs)
     order = {name: place for place, name in enumerate(VARIANTS)}
     runs.sort(key=lambda run: (order[run.variant], run.config.seed))
     return Gathered(tuple(runs), tuple(problems))
@@ -126,6 +127,21 @@ def _newest(runs: Sequence[RunData], problems: list[str]) -> list[RunData]:
             f"{run.name} was run again: {newer.folder.path} counts, {older.folder.path} does not"
         )
     return found
+
+
+def _other_data(runs: Sequence[RunData]) -> list[str]:
+    """Where runs that would be compared were trained on different data."""
+    found: dict[tuple[str, Size, int], set[str]] = {}
+    for run in runs:
+        if run.data_hash is not None:
+            key = (run.config.experiment, run.size, run.config.steps)
+            found.setdefault(key, set()).add(run.data_hash)
+    return [
+        f"{experiment}: runs of {steps:,} steps with G = {size.slices} and L = {size.layers} are of"
+        f" {len(hashes)} different data; only runs of the same data are compared"
+        for (experiment, size, steps), hashes in found.items()
+        if len(hashes) > 1
+    ]
 
 
 def _is_again(one: RunData, other: RunData) -> bool:

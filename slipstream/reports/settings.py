@@ -135,11 +135,14 @@ def _differ_in(field: Swept, group: Group, main: Group) -> bool:
 
 
 def _all_groups(runs: Iterable[RunData]) -> list[Group]:
-    """A second run of the same variant and seed belongs to another group: that of its length."""
+    """A second run of the same variant and seed belongs to another group: that of its length.
+
+    Runs on other data are never in one group, whatever else they have in common.
+    """
     found: dict[tuple[str, Size], list[list[RunData]]] = {}
     for run in runs:
         groups = found.setdefault((run.config.experiment, run.size), [])
-        free = [own for own in groups if not any(_same_cell(run, other) for other in own)]
+        free = [own for own in groups if not any(_apart(run, other) for other in own)]
         if not free:
             groups.append([run])
             continue
@@ -150,5 +153,8 @@ def _all_groups(runs: Iterable[RunData]) -> list[Group]:
     ]
 
 
-def _same_cell(one: RunData, other: RunData) -> bool:
-    return (one.variant, one.config.seed) == (other.variant, other.config.seed)
+def _apart(one: RunData, other: RunData) -> bool:
+    """Whether two runs cannot be in one group: the same cell again, or on other data."""
+    known = {run.data_hash for run in (one, other)} - {None}
+    same_cell = (one.variant, one.config.seed) == (other.variant, other.config.seed)
+    return same_cell or len(known) > 1

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from slipstream.reports.gather import _newest, gather
+from slipstream.reports.gather import RunData, _newest, _other_data, gather
+from slipstream.reports.settings import main_groups
 from tests.evaluation.made_runs import cut, edit_records
 from tests.reports.made_data import run
 
@@ -118,6 +119,24 @@ def test_a_run_of_another_config_or_other_data_is_not_the_same_again() -> None:
     assert _newest(runs, problems) == runs and problems == []
     workers = replace(first.config, data=replace(first.config.data, workers=9))
     assert len(_newest([*runs, replace(first, config=workers)], problems)) == len(runs)
+
+
+def test_runs_on_other_data_are_told_and_compared_among_themselves() -> None:
+    def on(data: str, each: RunData) -> RunData:
+        return replace(each, starts=({"time": "2099", "data_hash": data},))
+
+    first = [on("a", run("baseline", 0.1)), on("a", run("mlp-only", 0.2))]
+    second = [on("b", run("baseline", 0.3)), on("b", run("baseline", 0.31, 1))]
+    second += [on("b", run("mlp-only", 0.6)), on("b", run("untied", 0.3))]
+    (said,) = _other_data([*first, *second])
+    assert said.startswith("poisson: runs of 200 steps with G = ") and "2 different data" in said
+    assert _other_data([*first, on("b", run("baseline", 0.3, steps=400))]) == []
+    for runs in ([*first, *second], [*second, *first]):
+        (main,) = main_groups(runs)
+        assert {one.data_hash for one in main.runs} == {"b"} and len(main.runs) == 4
+    not_begun = replace(run("untied-ln", 0.1), starts=())
+    (main,) = main_groups([*second, not_begun])
+    assert len(main.runs) == 5, "of one that has not begun nothing is known"
 
 
 def test_a_damaged_certificate_config_or_list_of_cells(study: Path) -> None:
