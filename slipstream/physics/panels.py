@@ -28,6 +28,7 @@ from torch import Tensor
 
 from slipstream.core.checks import check_shape
 from slipstream.core.shapes import Float
+from slipstream.physics.krylov import solve
 from slipstream.physics.triangles import (
     TriangleMesh,
     blocks,
@@ -66,7 +67,7 @@ def flat_influence_matrix(mesh: TriangleMesh) -> Float[Tensor, "F F"]:
 def solve_sources(mesh: TriangleMesh, freestream: Tensor) -> Float[Tensor, " F"]:
     """Source strengths that stop the freestream (3) at every panel."""
     check_shape("freestream", freestream, "3", (3,))
-    return torch.linalg.solve(influence_matrix(mesh), -(mesh.normals @ freestream))
+    return solve(influence_matrix(mesh), -(mesh.normals @ freestream))
 
 
 def induced_flow(

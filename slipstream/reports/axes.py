@@ -28,9 +28,12 @@ _STEPS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
 def panels(
     count: int, height: float, labels: Sequence[str], columns: int = 3
 ) -> tuple[Figure, list[Axes]]:
-    """`count` panels of this height in rows, with room below for a legend of these labels."""
-    across = min(count, columns)
-    down = math.ceil(count / across)
+    """`count` panels of this height in rows, with room below for a legend of these labels.
+
+    Rows are as even as can be, of `columns` at most.
+    """
+    down = math.ceil(count / columns)
+    across = math.ceil(count / down)
     width = style.PAGE * (1 if across > 1 else 0.62)
     figure = style.new_figure(width, down * height + legend_height(labels, width))
     every = list(figure.subplots(down, across, squeeze=False).ravel())
