@@ -253,6 +253,7 @@ def validation_curves(curves: Sequence[Curve]) -> Figure:
     experiments = _in_order(curve.experiment for curve in curves)
     variants = _variants(curve.variant for curve in curves)
     figure, places = panels(len(experiments), 1.6, variants)
+    columns = len({axes.get_position().x0 for axes in places})
     for k, (axes, experiment) in enumerate(zip(places, experiments, strict=True)):
         axes.set_title(experiment)
         shown = [c for c in curves if c.experiment == experiment and c.errors]
@@ -266,8 +267,8 @@ def validation_curves(curves: Sequence[Curve]) -> Figure:
         log_axis(axes, "y", [error for curve in shown for error in curve.errors.values()])
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(thousands))
-        axes.set_xlabel("training step" if k + 3 >= len(places) else "")
-        axes.set_ylabel("validation error" if k % 3 == 0 else "")
+        axes.set_xlabel("training step" if k + columns >= len(places) else "")
+        axes.set_ylabel("validation error" if k % columns == 0 else "")
         axes.grid(axis="y")
     legend(figure, variant_handles(variants, marker=False))
     return figure

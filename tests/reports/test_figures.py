@@ -206,6 +206,19 @@ def test_curves_have_a_panel_each_and_a_line_for_every_seed() -> None:
     assert [text.get_text() for text in first.get_xticklabels()][1:3] == ["0", "20k"]
 
 
+@pytest.mark.parametrize(
+    ("count", "left", "below"),
+    [(1, [0], [0]), (3, [0], [0, 1, 2]), (4, [0, 2], [2, 3]), (5, [0, 3], [2, 3, 4])],
+)
+def test_panels_are_in_even_rows_and_named_at_the_left_and_below(
+    count: int, left: list[int], below: list[int]
+) -> None:
+    curves = [Curve(name, "baseline", 0, {10: 0.1, 20: 0.05}, 20) for name in "abcde"[:count]]
+    axes = figures.validation_curves(curves).axes
+    assert [k for k, one in enumerate(axes) if one.get_ylabel()] == left
+    assert [k for k, one in enumerate(axes) if one.get_xlabel()] == below
+
+
 def test_a_depth_sweep_shows_errors_and_their_ratios() -> None:
     points = [
         *(Point("baseline", depth, 1 / depth, 0.1 / depth) for depth in (1, 2, 4)),
