@@ -9,9 +9,11 @@ from slipstream.models.variants import VARIANTS
 
 K262, M1, M2, M4, M8, M12 = 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 3 << 22
 Command = Literal["kernels", "model", "memory"]
-Dtype = Literal["fp32", "bf16"]
-DTYPES: dict[Dtype, str] = {"fp32": "float32", "bf16": "bfloat16"}
+Dtype = Literal["fp32", "bf16", "fp16"]
+DTYPES: dict[Dtype, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 """Their names in `plan.ALLOWED`."""
+MAIN_DTYPES: tuple[Dtype, ...] = ("fp32", "bf16")
+"""Those of the paper; fp16 is checked on some operators alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

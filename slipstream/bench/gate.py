@@ -25,8 +25,8 @@ ILL_CONDITIONED, ILL_CONDITIONED_LIMIT = 1e-4, 3.0
 """Where eager fp32 itself is off by more than this, `ieee` may be off by three times as much."""
 BLOCKED_TEMPERATURE_LIMIT = 2.0
 """For the gradient of the temperature in the blocked family: what a long cancelling sum leaves."""
-FLOOR, BF16_FLOOR = 1e-6, 2.0**-9
-"""Errors of a few ulp, or of rounding the result to bf16, pass whatever eager's happened to be."""
+FLOOR, BF16_FLOOR, FP16_FLOOR = 1e-6, 2.0**-9, 2.0**-12
+"""Errors of a few ulp, or of rounding the result to half precision, pass whatever eager's is."""
 LOST = 0.1
 """Where eager is off by more than this share of a tensor, it has no digit of it right: it is what
 the rounding of far larger ones has left. As much as the precision rounds passes there."""
@@ -219,7 +219,8 @@ def _norms(draws: list[Tensors]) -> dict[str, float]:
 
 
 def _floor(tensor: Tensor | None) -> float:
-    return BF16_FLOOR if tensor is not None and tensor.dtype == torch.bfloat16 else FLOOR
+    floors = {torch.bfloat16: BF16_FLOOR, torch.float16: FP16_FLOOR}
+    return FLOOR if tensor is None else floors.get(tensor.dtype, FLOOR)
 
 
 def _finite(value: Any) -> Any:

@@ -8,14 +8,19 @@ from typing import Literal
 
 import torch
 
-from slipstream.bench.cases import DTYPES, Dtype
+from slipstream.bench.cases import DTYPES, MAIN_DTYPES, Dtype
 from slipstream.kernels.membership import Axis
 from slipstream.kernels.plan import ALLOWED, Problem, make_plan
 from slipstream.models.variants import VARIANTS
 
 SLICES = (8, 16, 32, 48, 64, 100, 128, 256, 1024)
 WIDTHS = (16, 32, 56, 64, 128, 256)
-TORCH_DTYPES: dict[Dtype, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
+FP16_SLICES, FP16_WIDTHS = (32, 48, 256), (32, 56)
+TORCH_DTYPES: dict[Dtype, torch.dtype] = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
 COUPLED = tuple(v.name for v in VARIANTS.values() if v.stream != "pointwise")
 SHAPES = (("baseline", 32), ("baseline", 48), ("untied-ln", 32), ("slice-once", 32))
 """Variants and slice counts that between them run every kernel."""
@@ -119,15 +124,15 @@ ParityCase = OperatorCase | ModelCase | SpecialCase
 def operator_cases(points: int) -> list[OperatorCase]:
     """Every slice count, width, dtype and precision, over both axes, in every family that fits."""
     axes: tuple[Axis, ...] = ("slots", "points")
+    shapes = [(g, d, dtype) for g in SLICES for d in WIDTHS for dtype in MAIN_DTYPES]
+    shapes += [(g, d, "fp16") for g in FP16_SLICES for d in FP16_WIDTHS]
     return [
         OperatorCase(
             over=over, family=family, slices=slices, width=width, dtype=dtype,
             precision=precision, points=points,
         )
         for over in axes
-        for slices in SLICES
-        for width in WIDTHS
-        for dtype in DTYPES
+        for slices, width, dtype in shapes
         for precision in ALLOWED[DTYPES[dtype]]
         for family in _families(over, slices, width, dtype, precision)
     ]  # fmt: skip
@@ -138,7 +143,7 @@ def model_cases(points: int) -> list[ModelCase]:
     return [
         ModelCase(variant=variant, dtype=dtype, precision=precision, points=points)
         for variant in VARIANTS
-        for dtype in DTYPES
+        for dtype in MAIN_DTYPES
         for precision in ALLOWED[DTYPES[dtype]]
     ]
 
@@ -162,7 +167,7 @@ def special_cases(points: int) -> list[SpecialCase]:
         SpecialCase(check=check, slices=slices, points=points, dtype=dtype, precision=precision)
         for check, counts in REGIMES.items()
         for slices in counts
-        for dtype in DTYPES
+        for dtype in MAIN_DTYPES
         for precision in ALLOWED[DTYPES[dtype]]
     ]
     blocks = [v for v in COUPLED if v != "slice-once"]

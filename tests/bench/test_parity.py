@@ -48,11 +48,13 @@ def run(cases: list[ParityCase], folder: Path, workers: int = 0) -> list[dict[st
 def test_the_grid_is_complete() -> None:
     rows = parity.all_cases("cuda")
     assert len({row.name for row in rows}) == len(rows)
-    counts = Counter(row.kind for row in rows)
+    half = Counter(row.kind for row in rows if row.dtype == "fp16")
+    assert half == {"blocked": 12, "blocked, over points": 12, "single-tile": 2}
+    counts = Counter(row.kind for row in rows if row.dtype != "fp16")
     assert counts["blocked"] == counts["blocked, over points"] == 7 * len(SLICES) * len(WIDTHS)
     assert counts["single-tile"] == 16 + 6 * 13  # all in bf16 products, smaller ones otherwise
     assert counts["model"] == 7 * len(VARIANTS)
-    assert {row.dtype for row in parity.all_cases("cpu")} == {"fp32", "bf16"}
+    assert {row.dtype for row in parity.all_cases("cpu")} == {"fp32", "bf16", "fp16"}
 
 
 def test_tasks_hold_every_case_once_and_share_what_is_compiled() -> None:
