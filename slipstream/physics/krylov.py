@@ -23,18 +23,13 @@ MOST = 80
 def solve(matrix: Float[Tensor, "N N"], right: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
     """The solution x of matrix x = right; by elimination where iteration does not get there."""
     size = right.norm()
-    if not size > 0:
-        return torch.zeros_like(right)
     basis = right.new_empty(min(MOST, len(right)) + 1, len(right))
     basis[0] = right / size
     triangle = _Triangle(float(size))
     for k in range(len(basis) - 1):
         vector, known = matrix @ basis[k], basis[: k + 1]
-        column = known.new_zeros(k + 1)
-        for _ in range(2):  # once leaves them orthogonal to a few digits only
-            share = known @ vector
-            vector = torch.addmv(vector, known.T, share, alpha=-1)
-            column += share
+        column = known @ vector
+        vector = torch.addmv(vector, known.T, column, alpha=-1)
         length = vector.norm()
         triangle.add(torch.cat((column, length[None])).tolist())
         if triangle.residual <= TOLERANCE * triangle.size:

@@ -163,6 +163,10 @@ def test_a_claim_is_decided_by_the_longest_training_of_its_variants() -> None:
     said = {row[0].text: cell_text(row[5]) for row in table.rows}
     assert said["Token attention is removable"].endswith("over the baseline's (400 steps)")
     assert "steps" not in said["The coupling is not removable"]
+    even_longer = [run("baseline", 0.5, seed, steps=1600) for seed in (0, 1)]
+    even_longer += [run("no-token-attention", 1.0, steps=1600)]
+    for runs in ([*LONGER, *even_longer], [*even_longer, *LONGER]):
+        assert verdicts(*SHORT, *runs)["Token attention is"] == ("2.00×", "does not hold here")
 
 
 def test_another_experiment_or_size_is_no_longer_training() -> None:

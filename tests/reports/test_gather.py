@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,6 +138,21 @@ def test_runs_on_other_data_are_told_and_compared_among_themselves() -> None:
     not_begun = replace(run("untied-ln", 0.1), starts=())
     (main,) = main_groups([*second, not_begun])
     assert len(main.runs) == 5, "of one that has not begun nothing is known"
+
+
+def test_a_study_on_other_data_is_told(study: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    shutil.copytree(study, again)
+
+    def on_other_data(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if row["kind"] == "start":
+                row["data_hash"] = "of other data"
+
+    for variant in ("baseline", "mlp-only"):
+        edit_records(cell(again, variant), on_other_data)
+    assert any("are of 2 different data" in said for said in gather([study, again]).problems)
+    assert not any("different data" in said for said in gather([study]).problems)
 
 
 def test_a_damaged_certificate_config_or_list_of_cells(study: Path) -> None:
