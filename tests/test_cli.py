@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import torch
 
 from slipstream import VARIANTS, __version__
 from slipstream.cli import main
+from slipstream.lazy import _imported
 from tests.conftest import Command
 
 
@@ -100,3 +102,18 @@ def test_the_help_lists_every_command(command: Command) -> None:
 def test_every_command_has_help_with_an_example(command: Command) -> None:
     for name in ("demo", "variants", "doctor", "train", "study", "evaluate", "audit", "report"):
         assert f"Example: slipstream {name}" in command(name, "--help").out
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_garbage_is_collected_after_an_import_as_before_it(was_on: bool) -> None:
+    before = gc.isenabled()
+    try:
+        gc.enable() if was_on else gc.disable()
+        assert _imported("slipstream.core.version").VERSION == __version__
+        assert gc.isenabled() is was_on and gc.get_freeze_count() > 0
+        with pytest.raises(ModuleNotFoundError):
+            _imported("slipstream.no_such_module")
+        assert gc.isenabled() is was_on
+    finally:
+        gc.unfreeze()
+        gc.enable() if before else gc.disable()
