@@ -11,8 +11,8 @@
 #   run.sh report              tables/ and figures/ here, from records/
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
-# DEVICE is cuda unless given, MORE is added to every study. STEPS makes main longer, in a folder of
-# its own, and VARIANTS are then those of its first seed; COUNTS are other numbers of slices.
+# DEVICE is cuda unless given, MORE is added to every study. STEPS makes main and slices longer, in
+# folders of their own; VARIANTS are those of main's first seed; COUNTS and SEEDS those of slices.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=${WORK:-out/reproduction}
@@ -52,12 +52,12 @@ piece() { # folder, problem, further arguments
 }
 
 problem=${2:-poisson}
+length=(${STEPS:+--set "steps=$STEPS"} ${STEPS:+--set "evaluate_every=$((STEPS / 20))"})
 pieces=()
 case ${1:-} in
 data) make_data "$problem" ;;
 main)
     folder=$problem-main${STEPS:+-$STEPS}
-    length=(${STEPS:+--set "steps=$STEPS"} ${STEPS:+--set "evaluate_every=$((STEPS / 20))"})
     study "$folder" "$problem" --variants baseline,no-token-attention --seeds 1,2 "${length[@]}" &
     study "$folder" "$problem" --variants "${VARIANTS:-$all}" --seeds 0 "${length[@]}"
     wait $!
@@ -65,8 +65,8 @@ main)
     ;;
 slices)
     for g in ${COUNTS:-8 128 256}; do
-        piece "$problem-g$g" "$problem" --variants baseline,no-token-attention --seeds 0 \
-            --set "model.size.slices=$g" &
+        piece "$problem-g$g${STEPS:+-$STEPS}" "$problem" --variants baseline,no-token-attention \
+            --seeds "${SEEDS:-0}" --set "model.size.slices=$g" "${length[@]}" &
         pieces+=($!)
     done
     ;;
