@@ -12,7 +12,8 @@
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
 # DEVICE is cuda unless given, MORE is added to every study. STEPS makes main and slices longer, in
-# folders of their own; VARIANTS are those of main's first seed; COUNTS and SEEDS those of slices.
+# folders of their own; VARIANTS are those of main with the first seed, SEEDED those with two more;
+# COUNTS and SEEDS are those of slices.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=${WORK:-out/reproduction}
@@ -58,7 +59,8 @@ case ${1:-} in
 data) make_data "$problem" ;;
 main)
     folder=$problem-main${STEPS:+-$STEPS}
-    study "$folder" "$problem" --variants baseline,no-token-attention --seeds 1,2 "${length[@]}" &
+    study "$folder" "$problem" --variants "${SEEDED:-baseline,no-token-attention}" --seeds 1,2 \
+        "${length[@]}" &
     study "$folder" "$problem" --variants "${VARIANTS:-$all}" --seeds 0 "${length[@]}"
     wait $!
     finish "$folder"
@@ -110,7 +112,7 @@ report)
     cp "$work"/report/figures/*.png "$here/figures"
     ;;
 *)
-    sed -n '2,15p' "$0"
+    sed -n '2,16p' "$0"
     exit 2
     ;;
 esac
