@@ -107,7 +107,8 @@ def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
     found = []
     for main in main_groups(runs):
         alike = [group for group in groups if _differ_in(field, group, main)]
-        alike.sort(key=lambda group: group == main)  # of two at one place the main one counts
+        # Of two at one place the main one counts, or that of more variants: the last.
+        alike.sort(key=lambda group: (group == main, len(group.variants), len(group.runs)))
         if field == "steps":
             swept = [{group.steps: group for group in alike}]
         else:

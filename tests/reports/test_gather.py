@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from slipstream.reports.gather import RunData, _newest, _other_data, gather
-from slipstream.reports.settings import main_groups
+from slipstream.reports.settings import main_groups, sweep
 from tests.evaluation.made_runs import cut, edit_records
 from tests.reports.made_data import run
 
@@ -135,6 +135,12 @@ def test_runs_on_other_data_are_told_and_compared_among_themselves() -> None:
     for runs in ([*first, *second], [*second, *first]):
         (main,) = main_groups(runs)
         assert {one.data_hash for one in main.runs} == {"b"} and len(main.runs) == 4
+        shorter = [on("c", run(v, 0.5, steps=100)) for v in ("baseline", "mlp-only", "untied")]
+        fewer = [on("d", run(v, 0.9, steps=100)) for v in ("baseline", "mlp-only")]
+        for others in ([*shorter, *fewer], [*fewer, *shorter]):
+            (swept,) = sweep([*others, *runs], "steps")
+            assert [len(group.variants) for group in swept] == [3, 3]
+            assert {one.data_hash for one in swept[0].runs} == {"c"}
     not_begun = replace(run("untied-ln", 0.1), starts=())
     (main,) = main_groups([*second, not_begun])
     assert len(main.runs) == 5, "of one that has not begun nothing is known"
