@@ -29,8 +29,8 @@ FLOOR, BF16_FLOOR, FP16_FLOOR = 1e-6, 2.0**-9, 2.0**-12
 """Errors of a few ulp, or of rounding the result to half precision, pass whatever eager's is."""
 LOST = 0.1
 """Where eager is off by more than this share of a tensor, it has no digit of it right: it is what
-the rounding of far larger ones has left. As much as the precision rounds passes there."""
-ROUNDING = {"tf32": 2.0**-11, "bf16v": BF16_FLOOR, "bf16": BF16_FLOOR}
+the rounding of far larger ones has left. In `tf32` as much as that rounds passes there."""
+TF32_FLOOR = 2.0**-11
 """Relative to a thousandth of the largest tensor, which is more than such a one is itself."""
 DRAWS, FEW_DRAWS = 8, 2
 """Of the inputs of a problem, over which errors are taken together; few for the interpreter."""
@@ -144,8 +144,8 @@ def judge(
 
     def passes(name: str) -> float:
         given = (floors or {}).get(name, _floor(first.get(name)))
-        lost = yardstick.lost(name, eager[name])
-        return max(given, ROUNDING.get(str(way.precision), 0.0)) if lost else given
+        lost = way.precision == "tf32" and yardstick.lost(name, eager[name])
+        return max(given, TF32_FLOOR) if lost else given
 
     limits = {name: slack * limit(way, plan, name, eager[name]) for name in eager}
     ratios = {name: errors[name] / max(eager[name], passes(name) / limits[name]) for name in errors}

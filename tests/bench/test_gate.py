@@ -66,11 +66,17 @@ def test_an_error_of_a_single_tensor_may_be_let_pass(
     assert not judge(Yardstick(compute, 1), IEEE, floors=dict.fromkeys(floors, 9e-4)).passed
 
 
-def test_rounding_the_result_to_bf16_passes() -> None:
-    def compute(way: Way, draw: int) -> Tensors:
-        return {"out": TRUE.to(torch.bfloat16) if way.impl == "fused" else TRUE.clone()}
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_rounding_the_result_to_half_precision_passes_and_no_more(dtype: torch.dtype) -> None:
+    def problem(off: float):  # noqa: ANN202
+        def compute(way: Way, draw: int) -> Tensors:
+            return {"out": (TRUE * (1 + off)).to(dtype) if way.impl == "fused" else TRUE.clone()}
 
-    assert judge(Yardstick(compute, 1), Way("fused", "ieee", torch.bfloat16)).green
+        return compute
+
+    way = Way("fused", "ieee", dtype)
+    assert judge(Yardstick(problem(0.0), 1), way).green
+    assert not judge(Yardstick(problem(torch.finfo(dtype).eps), 1), way).green
 
 
 def test_two_runs_that_differ_are_not_green() -> None:
@@ -96,7 +102,7 @@ def test_small_tensors_are_measured_against_the_largest() -> None:
         ("tf32", 4e-4, 0.5, True),  # eager has no digit of it right, and TF32 rounds by 5e-4
         ("tf32", 6e-4, 0.5, False),
         ("tf32", 4e-4, 0.05, False),  # eager has one
-        ("bf16", 1.9e-3, 0.5, True),
+        ("bf16", 4e-4, 0.5, False),  # nothing asked for it in the others
         ("tf32x3", 4e-4, 0.5, False),
         ("ieee", 4e-4, 0.5, False),
     ],

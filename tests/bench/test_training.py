@@ -3,12 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
+from slipstream.bench import training_commands
 from slipstream.bench.cli import app
 from slipstream.bench.overhead import Overhead, measure_overhead
+from slipstream.bench.training_commands import STEP_POINTS
 from slipstream.core.records import read_records
 from slipstream.models.variants import Size
+from tests.conftest import Command
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def test_the_overhead_of_the_trainer(tmp_path: Path) -> None:
@@ -35,3 +41,21 @@ def test_bench_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert record["config"]["precision"] == "bf16" and [p.name for p in tmp_path.iterdir()] == [
         out.name
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "points"), [((), STEP_POINTS[DEVICE]), (("--points", "77"), 77)]
+)
+def test_a_step_is_no_larger_than_the_machine_takes(
+    arguments: tuple[str, ...], points: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    command: Command,
+) -> None:  # fmt: skip
+    asked: list[Overhead] = []
+
+    def measure(wanted: Overhead, folder: Path, *, device: str) -> dict[str, float]:
+        asked.append(wanted)
+        return {"trainer_ms": 1.0, "bare_ms": 1.0, "ratio": 1.0}
+
+    monkeypatch.setattr(training_commands, "measure_overhead", measure)
+    assert command("bench", "trainer", "--out", str(tmp_path / "t.jsonl"), *arguments).code == 0
+    assert [one.points for one in asked] == [points] and STEP_POINTS["cpu"] == 4096

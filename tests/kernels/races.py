@@ -11,7 +11,6 @@ This plays the loops of a kernel's TTGIR for some iterations, and names every su
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 
 _DEFINED = r"^\s*(%\w+)(?::\d+)? = "
@@ -37,9 +36,6 @@ class _Kernel:
     roots: dict[str, str] = field(default_factory=dict)
     """The ring that a view is of."""
 
-    def ring_of(self, name: str) -> str | None:
-        return self.roots.get(name)
-
     def learn(self, line: str) -> None:
         if ring := _RING.match(line):
             self.rings[ring[1]] = _Ring(int(ring[2]))
@@ -55,7 +51,7 @@ def races(ttgir: str) -> list[str]:
         kernel.learn(line)
         if depth == 0 and "scf.for" not in line:
             if copy := _COPY.search(line):
-                name = kernel.ring_of(copy[1])
+                name = kernel.roots.get(copy[1])
                 if name is not None:
                     kernel.rings[name].ahead += 1
             continue
@@ -69,18 +65,18 @@ def races(ttgir: str) -> list[str]:
 
 def _play(loop: list[str], kernel: _Kernel) -> list[str]:
     """Go through a loop's body again and again, with the products that nobody has waited for."""
-    under_way: list[tuple[str, Counter[tuple[str, int]]]] = []
+    under_way: list[tuple[str, set[tuple[str, int]]]] = []
     found: dict[str, None] = {}
     for iteration in range(3 * max((ring.size for ring in kernel.rings.values()), default=1)):
         for line in loop:
             if product := _PRODUCT.match(line):
-                names = [kernel.ring_of(name) for name in product.groups()[1:]]
-                read = Counter((n, iteration % kernel.rings[n].size) for n in names if n)
+                names = [kernel.roots.get(name) for name in product.groups()[1:]]
+                read = {(n, iteration % kernel.rings[n].size) for n in names if n}
                 under_way.append((product[1], read))
             elif wait := _WAIT.search(line):
                 under_way = under_way[len(under_way) - int(wait[1]) :] if int(wait[1]) else []
             elif copy := _COPY.search(line):
-                name = kernel.ring_of(copy[1])
+                name = kernel.roots.get(copy[1])
                 if name is None:
                     continue
                 ring = kernel.rings[name]
