@@ -37,21 +37,25 @@ def check_shape(name: str, tensor: Tensor, letters: str, sizes: Sequence[int | N
 
     `letters` names the axes, as in "B N H D", for the message only.
     """
-    expected = ", ".join(
-        letter if size is None else str(size)
-        for letter, size in zip(letters.split(), sizes, strict=True)
-    )
-    where = f"shape ({', '.join(letters.split())}) = ({expected})"
-    if not isinstance(tensor, Tensor):
+    got = tuple(tensor.shape) if isinstance(tensor, Tensor) else None
+    if got is not None and _fits(got, sizes):
+        return  # before any message is put together: operations check at every call
+    axes = letters.split()
+    expected = (axis if size is None else str(size) for axis, size in zip(axes, sizes, strict=True))
+    where = f"shape ({', '.join(axes)}) = ({', '.join(expected)})"
+    if got is None:
         raise ValueError(f"{name} must be a tensor of {where}, got {type(tensor).__name__}")
-    got = tuple(tensor.shape)
-    fits = len(got) == len(sizes) and all(
-        size >= 1 if wanted is None else size == wanted
-        for size, wanted in zip(got, sizes, strict=True)
-    )
-    if not fits:
-        at_least = " with every size at least 1" if 0 in got else ""
-        raise ValueError(f"{name} must have {where}{at_least}, got {got}")
+    at_least = " with every size at least 1" if 0 in got else ""
+    raise ValueError(f"{name} must have {where}{at_least}, got {got}")
+
+
+def _fits(got: tuple[int, ...], sizes: Sequence[int | None]) -> bool:
+    if len(got) != len(sizes):
+        return False
+    for size, wanted in zip(got, sizes, strict=True):
+        if size < 1 if wanted is None else size != wanted:
+            return False
+    return True
 
 
 def check_floating(name: str, tensor: Tensor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -94,13 +95,19 @@ def couple(
     membership, values = _as_computed(membership), values.to(compute_dtype(values))
     slots, chosen = _slots(membership), (str(plan.precision), plan.family)
     stats = _statistics(membership, plan)
-    numerator, mass, *carriers = ops.pair_slice(membership.query, values, *slots, stats, *chosen)
+    if torch.is_grad_enabled():
+        found = ops.pair_slice(membership.query, values, *slots, stats, *chosen)
+    else:
+        found = ops.slice_op(membership.query, values, *slots, stats, *chosen, "slots")
+    numerator, mass, *carriers = found
     sums = _as_given(TokenSums(numerator, mass), values)
     del values  # as large as the stream, and not needed any more unless for gradients
     tokens = mix(sums.tokens(epsilon))
     check_shape("the tokens that mix returns", tokens, "B H G V", tuple(numerator.shape))
     check_like("the tokens that mix returns", tokens, "query", membership.query)
-    return ops.pair_deslice(tokens, *carriers, membership.query, *slots, stats, *chosen)
+    if torch.is_grad_enabled():
+        return ops.pair_deslice(tokens, *carriers, membership.query, *slots, stats, *chosen)
+    return ops.deslice_op(membership.query, tokens, *slots, stats, *chosen)[0]
 
 
 def add_norm(
@@ -156,7 +163,12 @@ def plan_for(
         over=membership.over,
         deslice=deslice,
     )
-    return make_plan(problem, impl=impl, precision=precision)
+    plan = make_plan if torch.compiler.is_compiling() else _known_plan
+    return plan(problem, impl=impl, precision=precision)
+
+
+# The compiler would warn that it looks past the cache.
+_known_plan = cache(make_plan)
 
 
 def describe(
@@ -206,7 +218,7 @@ def _check_values(membership: Membership, values: Tensor) -> None:
 
 def _as_given(sums: TokenSums, values: Tensor) -> TokenSums:
     """The kernels' fp32 sums in the dtype of the values; under autocast they stay as they are."""
-    if torch.is_autocast_enabled(values.device.type):
+    if values.dtype == torch.float32 or torch.is_autocast_enabled(values.device.type):
         return sums
     numerator, mass = sums.numerator.to(values.dtype), sums.mass.to(values.dtype)
     return replace(sums, numerator=numerator, mass=mass)

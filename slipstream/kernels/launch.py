@@ -27,9 +27,10 @@ LOG_2 = math.log(2)
 
 
 def run(
-    kernel: Any, grid: tuple[int, ...], tile: Tile, *arguments: object, **constants: object
+    kernel: Any, grid: tuple[int, ...], tile: Tile, *arguments: Any, **constants: object
 ) -> None:
-    with device_guard(next(a for a in arguments if isinstance(a, Tensor))):
+    """The first argument must be a tensor: it says on which device."""
+    with device_guard(arguments[0]):
         kernel[grid](
             *arguments, **constants, BN=tile.points, num_warps=tile.warps, num_stages=tile.stages
         )
@@ -51,7 +52,7 @@ def slice_single_tile(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
         **o.products(), G=slices, D=o.width, V=width,
     )  # fmt: skip
     numerator, mass = partial.split((slices * width, slices), -1)
-    return numerator.sum(2).unflatten(-1, (slices, width)), mass.sum(2)
+    return numerator.sum(2).view(o.batch, o.heads, slices, width), mass.sum(2)
 
 
 def deslice_single_tile(o: Operands, tokens: Tensor) -> Tensor:
@@ -97,7 +98,7 @@ def statistics(o: Operands) -> Tensor:
     constants = {k: v for k, v in o.products().items() if k != "VALUES"}
     run(
         blocked_forward.statistics, (ceil_div(o.points, tile.points), o.heads, o.batch), tile,
-        o.query, *o.pointers(), out[0], out[1], o.points, o.heads, o.slices,
+        o.query, *o.pointers(), *out.unbind(0), o.points, o.heads, o.slices,
         *o.query_strides(), *o.slot_strides(),
         **constants, D=o.width, BD=_padded(o.width), BG=_slots(o, tile),
     )  # fmt: skip
@@ -108,10 +109,10 @@ def slice_blocked(o: Operands, values: Tensor, stats: Tensor) -> tuple[Tensor, T
     values = rows(values)
     width, slices = values.shape[-1], o.slices
     partial = _slot_owned_sums(
-        o, values, blocked_forward.slice_forward, "slice_forward", (stats[0], stats[1]), width + 1
+        o, values, blocked_forward.slice_forward, "slice_forward", stats.unbind(0), width + 1
     )
     numerator, mass = partial.split((slices * width, slices), -1)
-    return numerator.sum(2).unflatten(-1, (slices, width)), mass.sum(2)
+    return numerator.sum(2).view(o.batch, o.heads, slices, width), mass.sum(2)
 
 
 def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,7 +151,7 @@ def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[
     found = o.buffer(2, o.batch, o.heads, o.points) if stats is None else stats
     run(
         blocked_forward.deslice_forward, (ceil_div(o.points, tile.points), o.heads, o.batch), tile,
-        o.query, tokens, *o.pointers(), out, found[0], found[1], o.points, o.heads, o.slices,
+        o.query, tokens, *o.pointers(), out, *found.unbind(0), o.points, o.heads, o.slices,
         *o.query_strides(), *o.slot_strides(), HAS_STATISTICS=stats is not None,
         **o.products(), D=o.width, BD=_padded(o.width), V=width, BV=_padded(width),
         BG=_slots(o, tile),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 import torch
@@ -17,6 +18,8 @@ from torch import Tensor
 from slipstream.core import runtime
 from slipstream.kernels.plan import PRODUCTS, Precision
 from slipstream.kernels.tiles import Tile, TileTable, pick_tile, table_for
+
+_NO_CHANGE = contextlib.nullcontext()
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Operands:
 
     @property
     def table(self) -> TileTable:
-        return table_for(runtime.shared_memory(self.query.device))
+        return _table_of(self.query.device)
 
     def fits_single_tile(self, value_width: int) -> bool:
         """Whether the GPU's table has single tiles for this; a plan made elsewhere may not know."""
@@ -106,6 +109,11 @@ class Operands:
         return torch.empty(shape, dtype=torch.float32, device=self.query.device)
 
 
+@cache
+def _table_of(device: torch.device) -> TileTable:
+    return table_for(runtime.shared_memory(device))
+
+
 def rows(tensor: Tensor) -> Tensor:
     """The tensor itself where its last axis is contiguous, as the kernels need it."""
     return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
@@ -119,8 +127,10 @@ def row_strides(tensor: Tensor, heads: int) -> tuple[int, int, int]:
 
 def device_guard(tensor: Tensor) -> contextlib.AbstractContextManager[object]:
     """Triton launches on the current device: make it the tensor's."""
-    on_gpu = tensor.device.type == "cuda"
-    return torch.cuda.device(tensor.device) if on_gpu else contextlib.nullcontext()
+    device = tensor.device
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return _NO_CHANGE
+    return torch.cuda.device(device)
 
 
 def shared_heads(gradient: Tensor, query: Tensor) -> Tensor:
@@ -228,7 +238,7 @@ def summed_gradients(
     of_bias = bias.new_empty(0) if o.slot_bias is None else to_layout(bias, o.slot_bias, 1)
     return (
         shared_heads(query, o.query),
-        tokens[0].sum(2).unflatten(-1, (o.slices, -1)) if tokens else rows,
+        tokens[0].sum(2).view(*tokens[0].shape[:2], o.slices, -1) if tokens else rows,
         to_layout(weight, o.slot_weight, 2),
         of_bias,
         temperature.sum((0, 2, 3)).to(o.temperature.dtype),

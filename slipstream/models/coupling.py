@@ -42,6 +42,7 @@ class Coupling(nn.Module):
     def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
         super().__init__()
         self.heads, self.how = size.heads, how
+        self.reused = variant.slicing == "first-layer"
         self.values = nn.Linear(size.width, size.width)
         self.query: nn.Linear | None = None
         self.slice_slots: Slots | None = None
@@ -81,6 +82,6 @@ class Coupling(nn.Module):
     def _slicing(self, x: Tensor, previous: Membership | None) -> Membership:
         if self.query is not None and self.slice_slots is not None:
             membership = self.slice_slots(split_heads(self.query(x), self.heads))
-            return with_statistics(membership, **self.how)
+            return with_statistics(membership, **self.how) if self.reused else membership
         assert previous is not None, "a layer without slots needs a membership to slice by"
         return previous
