@@ -12,8 +12,8 @@
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
 # DEVICE is cuda unless given, MORE is added to every study. STEPS makes main and slices longer, in
-# folders of their own; VARIANTS are those of main with the first seed, SEEDED those with two more;
-# COUNTS and SEEDS are those of slices.
+# folders of their own; VARIANTS are those of main with the first seed, SEEDED those with two more
+# (either may be empty); COUNTS and SEEDS are those of slices.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=${WORK:-out/reproduction}
@@ -59,10 +59,14 @@ case ${1:-} in
 data) make_data "$problem" ;;
 main)
     folder=$problem-main${STEPS:+-$STEPS}
-    study "$folder" "$problem" --variants "${SEEDED:-baseline,no-token-attention}" --seeds 1,2 \
-        "${length[@]}" &
-    study "$folder" "$problem" --variants "${VARIANTS:-$all}" --seeds 0 "${length[@]}"
-    wait $!
+    seeded=${SEEDED-baseline,no-token-attention} once=${VARIANTS-$all}
+    if [ -n "$seeded" ]; then
+        study "$folder" "$problem" --variants "$seeded" --seeds 1,2 "${length[@]}" &
+        pieces+=($!)
+    fi
+    [ -z "$once" ] || study "$folder" "$problem" --variants "$once" --seeds 0 "${length[@]}"
+    for one in "${pieces[@]}"; do wait "$one"; done
+    pieces=()
     finish "$folder"
     ;;
 slices)
