@@ -16,6 +16,7 @@ from slipstream.core.checks import check_choice, check_floating, check_like, che
 from slipstream.core.shapes import Float
 
 Axis = Literal["slots", "points"]
+_AXES = get_args(Axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ class Membership:
     statistics: Float[Tensor, "2 B H N"] | None = None
 
     def __post_init__(self) -> None:
-        check_choice("over", self.over, get_args(Axis))
+        check_choice("over", self.over, _AXES)
         check_shape("temperature", self.temperature, "H", (None,))
         check_shape("query", self.query, "B N H D", (None,) * 4)
         check_floating("query", self.query)
@@ -75,7 +76,7 @@ def _check_layout(name: str, tensor: Tensor, sizes: tuple[int | None, ...], lett
         got = tuple(tensor.shape) if isinstance(tensor, Tensor) else type(tensor).__name__
         raise ValueError(f"{name} must have shape {layouts}, got {got}")
     absent = len(sizes) - tensor.ndim
-    check_shape(name, tensor, " ".join(letters.split()[absent:]), sizes[absent:])
+    check_shape(name, tensor, letters[2 * absent :], sizes[absent:])
 
 
 @dataclass(frozen=True, eq=False)
