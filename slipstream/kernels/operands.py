@@ -31,6 +31,11 @@ class Operands:
     slot_bias: Tensor | None
     temperature: Tensor
     precision: Precision
+    batch: int
+    points: int
+    heads: int
+    slices: int
+    width: int
     tiles: Mapping[str, Tile]
     """Tiles to use instead of the table's, by kernel: for whoever tunes them."""
 
@@ -43,31 +48,20 @@ class Operands:
         precision: str,
         tiles: Mapping[str, Tile] | None = None,
     ) -> Operands:
-        bias = None if slot_bias is None else slot_bias.contiguous()
-        weight = slot_weight.contiguous()
+        batch, points, _, width = query.shape
         return Operands(
-            rows(query), weight, bias, temperature.contiguous(), Precision(precision), tiles or {}
+            rows(query),
+            slot_weight.contiguous(),
+            None if slot_bias is None else slot_bias.contiguous(),
+            temperature.contiguous(),
+            Precision(precision),
+            batch,
+            points,
+            len(temperature),
+            slot_weight.shape[-2],
+            width,
+            tiles or {},
         )
-
-    @property
-    def batch(self) -> int:
-        return self.query.shape[0]
-
-    @property
-    def points(self) -> int:
-        return self.query.shape[1]
-
-    @property
-    def heads(self) -> int:
-        return self.temperature.shape[0]
-
-    @property
-    def slices(self) -> int:
-        return self.slot_weight.shape[-2]
-
-    @property
-    def width(self) -> int:
-        return self.query.shape[-1]
 
     def pointers(self) -> tuple[Tensor, ...]:
         """slot_weight, slot_bias, temperature; without a bias its pointer is never followed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypedDict, get_args
+from typing import Literal, NamedTuple, TypedDict, get_args
 
 from slipstream.core.checks import check_choice
 from slipstream.kernels.membership import Axis
@@ -65,8 +65,7 @@ _BY_NAME: dict[str, Precision] = {precision.value: precision for precision in Pr
 _ALL = tuple(Precision)
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """What an operation is about, as far as the choice of a kernel depends on it."""
 
     device: str
