@@ -92,10 +92,15 @@ def _steps(groups: Sequence[Group]) -> str:
 
 
 def _seeds(groups: Sequence[Group]) -> str:
-    counts = {row.variant: len(row.seeds) for group in groups for row in group.rows()}
-    if len(set(counts.values())) == 1:
-        return f"{next(iter(counts.values()))} each"
-    return ", ".join(f"{variant} {count}" for variant, count in counts.items())
+    """How many of each variant; of fewest and most, where experiments differ."""
+    counts: dict[str, list[int]] = {}
+    for row in (row for group in groups for row in group.rows()):
+        counts.setdefault(row.variant, []).append(len(row.seeds))
+    found = {variant: sorted({min(own), max(own)}) for variant, own in counts.items()}
+    texts = {variant: " to ".join(map(str, ends)) for variant, ends in found.items()}
+    if len(set(texts.values())) == 1:
+        return f"{next(iter(texts.values()))} each"
+    return ", ".join(f"{variant} {text}" for variant, text in texts.items())
 
 
 def per_variable(groups: Sequence[Group], measure: str) -> Table | None:

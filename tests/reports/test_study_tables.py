@@ -40,6 +40,13 @@ def test_main_and_ratio() -> None:
     assert texts(found["ratio"]) == [["poisson", "0.800×", "3.00×"]]
 
 
+def test_how_many_seeds_there_are() -> None:
+    other = [run(variant, 0.3, name="other") for variant in ("baseline", "no-token-attention")]
+    assert "(baseline 2, no-token-attention 1)" in tables(*PAIR)["main"].caption
+    assert "(baseline 1 to 2, no-token-attention 1)" in tables(*PAIR, *other)["main"].caption
+    assert "(1 each)" in tables(*other)["main"].caption
+
+
 def test_a_ratio_has_the_spread_of_both() -> None:
     found = tables(*PAIR, run("no-token-attention", 0.18, 1))
     (row,) = texts(found["ratio"])
