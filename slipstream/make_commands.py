@@ -21,6 +21,9 @@ from slipstream.store_commands import (
     report_text,
 )
 
+_ON_A_GPU = 2
+"""Samples at a time: while one is solved, the other is drawn or written."""
+
 
 def make(
     problem: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.")],
@@ -52,9 +55,11 @@ def make(
     source = builtin_source(
         problem, samples=samples, points=points, seed=seed, device=where, config=config
     )
-    part = parse_shard(shard)
+    part, threads = parse_shard(shard), 1 if where == "cpu" else _ON_A_GPU
     with ingest_bar(f"make {problem}") as show:
-        report = ingest(source, out, seed=seed, workers=workers, shard=part, progress=show)
+        report = ingest(
+            source, out, seed=seed, workers=workers, threads=threads, shard=part, progress=show
+        )
     _say(report, out, part, as_json)
 
 

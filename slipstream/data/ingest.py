@@ -66,6 +66,7 @@ def ingest(
     *,
     seed: int = 0,
     workers: int = 1,
+    threads: int = 1,
     shard: tuple[int, int] = (0, 1),
     fractions: Mapping[str, float] = FRACTIONS,
     hash_files: bool = True,
@@ -73,17 +74,19 @@ def ingest(
 ) -> Report:
     """Write every sample of the source into a store, or every n-th from i for `shard` = (i, n).
 
-    `workers` processes hold one sample each; 1 works in this process. Splits are the source's, or
-    drawn by `fractions`. Bad samples are left out, with the reason in the manifest. Shards may run
-    anywhere, at any time, into one shared folder (or into folders copied together afterwards);
-    `merge` then makes the manifest. What is already in the store is kept, so the same call again
-    finishes what was interrupted, adds what the source has gained and tries bad samples again.
+    `workers` processes hold one sample each; 1 works in this process, with so many `threads`, for
+    sources that wait for a GPU. Splits are the source's, or drawn by `fractions`. Bad samples are
+    left out, with the reason in the manifest. Shards may run anywhere, at any time, into one shared
+    folder (or into folders copied together afterwards); `merge` then makes the manifest. What is
+    already in the store is kept, so the same call again finishes what was interrupted, adds what
+    the source has gained and tries bad samples again.
 
     Raises ValueError, having written nothing, when the store was made with other fields, options or
     seed, when ids and splits do not fit, or when no sample is good; OSError when the disk is full
     or a worker died: the store's manifest is then what it was, and the same call goes on.
     """
     check_whole("workers", workers, 1)
+    check_whole("threads", threads, 1)
     _check_shard(shard)
     ids = _checked_ids(source.ids())
     splits = resolve_splits(source.splits(), ids, fractions, seed)
@@ -95,7 +98,9 @@ def ingest(
     work = unfinished.work_folder(shard)
     try:
         task = _Task(source, store, origin, work, hash_files)
-        entries, bad = _run(task, mine, kept, workers, progress or (lambda event: None))
+        todo = [sample for sample in mine if sample not in kept]
+        results = run_tasks(task, todo, workers, threads=threads)
+        entries, bad = _collect(results, len(mine), kept, progress or (lambda event: None))
         unfinished.drop(work)
         if entries:
             sync_folder(sample_file(store, next(iter(entries))).parent)
@@ -140,25 +145,24 @@ def _publish(store: Path, parts: Sequence[Part]) -> Manifest:
     return manifest
 
 
-def _run(
-    task: _Task,
-    ids: Sequence[str],
+def _collect(
+    results: Iterable[tuple[str, SampleEntry | str]],
+    total: int,
     kept: Mapping[str, SampleEntry],
-    workers: int,
     progress: Callable[[Progress], None],
 ) -> tuple[dict[str, SampleEntry], dict[str, str]]:
     """Entries of all good samples, and the reasons of the bad ones."""
     entries, bad = dict(kept), dict[str, str]()
     for done, sample in enumerate(kept, start=1):
-        progress(Progress(done, len(ids), sample, 0))
-    for sample, result in run_tasks(task, [s for s in ids if s not in kept], workers):
+        progress(Progress(done, total, sample, 0))
+    for sample, result in results:
         if isinstance(result, str):
             bad[sample] = result
         else:
             entries[sample] = result
         rows = 0 if isinstance(result, str) else result.rows
         done = len(entries) + len(bad)
-        progress(Progress(done, len(ids), sample, rows, bad.get(sample)))
+        progress(Progress(done, total, sample, rows, bad.get(sample)))
     return entries, bad
 
 

@@ -1,4 +1,4 @@
-"""A task over many items, by processes that never outlive their parent."""
+"""A task over many items, by processes that never outlive their parent, or by threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing.connection import wait as wait_for
@@ -20,27 +27,27 @@ _task: Callable[[str], Any] | None = None
 
 
 def run_tasks(
-    task: Callable[[str], Result], items: Sequence[str], workers: int
+    task: Callable[[str], Result], items: Sequence[str], workers: int, *, threads: int = 1
 ) -> Iterator[tuple[str, Result]]:
-    """Each item with its result, as they come. An error of the task ends all and is raised."""
-    if workers == 1 or len(items) <= 1:
+    """Each item with its result, as they come. An error of the task ends all and is raised.
+
+    One worker is this process, with so many threads; several are processes of their own.
+    """
+    at_once = threads if workers == 1 else workers
+    if at_once == 1 or len(items) <= 1:
         for item in items:
             yield item, task(item)
         return
-    # Not fork: torch has threads, and a forked child may wait for their locks for ever.
-    pool = ProcessPoolExecutor(
-        min(workers, len(items)),
-        multiprocessing.get_context("spawn"),
-        initializer=_start,
-        initargs=(task,),
-    )
+    at_once = min(at_once, len(items))
+    pool = ThreadPoolExecutor(at_once) if workers == 1 else _processes(task, at_once)
+    run = task if workers == 1 else _run
     waiting = iter(items)
     running: dict[Future[Any], str] = {}
     try:
         while True:
             # Few are handed out ahead, so that an error stops the rest at once.
-            for item in islice(waiting, 2 * workers - len(running)):
-                running[pool.submit(_run, item)] = item
+            for item in islice(waiting, 2 * at_once - len(running)):
+                running[pool.submit(run, item)] = item
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -52,6 +59,12 @@ def run_tasks(
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _processes(task: Callable[[str], Any], number: int) -> Executor:
+    # Not fork: torch has threads, and a forked child may wait for their locks for ever.
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(number, context, initializer=_start, initargs=(task,))
 
 
 def _start(task: Callable[[str], Any]) -> None:

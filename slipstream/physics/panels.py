@@ -22,6 +22,7 @@ next.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -37,37 +38,53 @@ from slipstream.physics.triangles import (
     vertex_distances,
 )
 
+Integrals = tuple[Float[Tensor, "P E"], Float[Tensor, "P F"]]
+"""Of every edge that of 1 / r along it, of every panel its solid angle; see `_integrals`."""
 
-def influence_matrix(mesh: TriangleMesh) -> Float[Tensor, "F F"]:
+
+def kept_integrals(mesh: TriangleMesh) -> Integrals | None:
+    """All those at the centroids, where they are worked on at once, as on a GPU; else none.
+
+    Equations and potential need the same ones. A CPU works on as many as its cache holds, and
+    would need some hundred megabytes to keep all.
+    """
+    parts = list(blocks(mesh.centroids, mesh))
+    return _integrals(mesh, mesh.centroids, own=0) if len(parts) == 1 else None
+
+
+def influence_matrix(mesh: TriangleMesh, kept: Integrals | None = None) -> Float[Tensor, "F F"]:
     """Normal velocity on panel i that a unit source on panel j gives, at the centroid of i.
 
     A flat panel gives itself 1/2, a curved one a little more. What is missing follows from the
     flux: all that a source on a closed surface emits passes through that surface, so column j
     weighted by the areas must add up to the area of j, and the diagonal is what makes it so.
     """
-    matrix = flat_influence_matrix(mesh)
+    matrix = flat_influence_matrix(mesh, kept)
     matrix.diagonal().add_(1 - (mesh.areas @ matrix) / mesh.areas)
     return matrix
 
 
-def flat_influence_matrix(mesh: TriangleMesh) -> Float[Tensor, "F F"]:
+def flat_influence_matrix(
+    mesh: TriangleMesh, kept: Integrals | None = None
+) -> Float[Tensor, "F F"]:
     """As `influence_matrix`, of flat panels: exactly 1/2 on the diagonal."""
     outward = edge_normals(mesh)
     matrix = mesh.vertices.new_empty(len(mesh.faces), len(mesh.faces))
-    for part in blocks(mesh.centroids, mesh):
-        edges, angles = _integrals(mesh, mesh.centroids[part], own=part.start)
+    for part, (edges, angles) in _at_centroids(mesh, kept):
         normal = mesh.normals[part]
-        rows = angles.mul_(normal @ mesh.normals.T)
+        rows = angles * (normal @ mesh.normals.T)
         for k in range(3):
             rows.addcmul_(edges[:, mesh.face_edges[:, k]], normal @ outward[:, k].T)
         matrix[part] = rows.div_(4 * math.pi)
     return matrix
 
 
-def solve_sources(mesh: TriangleMesh, freestream: Tensor) -> Float[Tensor, " F"]:
+def solve_sources(
+    mesh: TriangleMesh, freestream: Tensor, kept: Integrals | None = None
+) -> Float[Tensor, " F"]:
     """Source strengths that stop the freestream (3) at every panel."""
     check_shape("freestream", freestream, "3", (3,))
-    return solve(influence_matrix(mesh), -(mesh.normals @ freestream))
+    return solve(influence_matrix(mesh, kept), -(mesh.normals @ freestream))
 
 
 def induced_flow(
@@ -75,12 +92,15 @@ def induced_flow(
 ) -> tuple[Float[Tensor, "P 3"], Float[Tensor, " P"]]:
     """Velocity and potential of the sources at points off the edges, where velocity is infinite."""
     check_shape("points", points, "P 3", (None, 3))
-    return _flow(mesh, strengths, points, at_centroids=False)
+    found = ((part, _integrals(mesh, points[part])) for part in blocks(points, mesh))
+    return _flow(mesh, strengths, points, found)
 
 
-def centroid_potential(mesh: TriangleMesh, strengths: Tensor) -> Float[Tensor, " F"]:
+def centroid_potential(
+    mesh: TriangleMesh, strengths: Tensor, kept: Integrals | None = None
+) -> Float[Tensor, " F"]:
     """Potential of the sources at the centroids of their panels."""
-    return _flow(mesh, strengths, mesh.centroids, at_centroids=True)[1]
+    return _flow(mesh, strengths, mesh.centroids, _at_centroids(mesh, kept))[1]
 
 
 def pressure_coefficient(velocity: Tensor, freestream: Tensor) -> Tensor:
@@ -95,8 +115,20 @@ def edge_normals(mesh: TriangleMesh) -> Float[Tensor, "F 3 3"]:
     return outward / along.norm(dim=-1, keepdim=True)
 
 
+def _at_centroids(mesh: TriangleMesh, kept: Integrals | None) -> Iterator[tuple[slice, Integrals]]:
+    """Which centroids, and the integrals there."""
+    if kept is not None:
+        yield slice(0, len(mesh.faces)), kept
+        return
+    for part in blocks(mesh.centroids, mesh):
+        yield part, _integrals(mesh, mesh.centroids[part], own=part.start)
+
+
 def _flow(
-    mesh: TriangleMesh, strengths: Tensor, points: Tensor, *, at_centroids: bool
+    mesh: TriangleMesh,
+    strengths: Tensor,
+    points: Tensor,
+    integrals: Iterator[tuple[slice, Integrals]],
 ) -> tuple[Tensor, Tensor]:
     """Both from two products: 1 / |x - y| is homogeneous, so that the integral J_j of it over a
     panel is the sum over the edges of (corner . outward) log - x . I_j + (centroid . normal) angle.
@@ -110,16 +142,14 @@ def _flow(
     offset = (mesh.centroids * mesh.normals).sum(-1, keepdim=True)
     of_panels = torch.cat((mesh.normals, offset), -1) * strengths[:, None]
     flow = points.new_empty(len(points), 4)
-    for part in blocks(points, mesh):
-        own = part.start if at_centroids else None
-        edges, angles = _integrals(mesh, points[part], own=own)
+    for part, (edges, angles) in integrals:
         flow[part] = edges @ of_edges + angles @ of_panels
     velocity, offset = flow[:, :3], flow[:, 3]
     potential = (points * velocity).sum(-1) - offset
     return velocity / (4 * math.pi), potential / (4 * math.pi)
 
 
-def _integrals(mesh: TriangleMesh, points: Tensor, *, own: int | None) -> tuple[Tensor, Tensor]:
+def _integrals(mesh: TriangleMesh, points: Tensor, *, own: int | None = None) -> Integrals:
     """Of every edge the integral of 1 / r along it (P, E), of every panel its solid angle (P, F).
 
     `own` says that the points are the centroids of the panels own, own + 1, ...; the height above

@@ -18,8 +18,10 @@ from slipstream.core.runtime import generator
 from slipstream.core.shapes import Float
 from slipstream.physics.bodies import FAMILIES, Body, draw_body, place_apart, unit
 from slipstream.physics.panels import (
+    Integrals,
     centroid_potential,
     induced_flow,
+    kept_integrals,
     pressure_coefficient,
     solve_sources,
 )
@@ -133,6 +135,7 @@ class Flow:
     mesh: TriangleMesh
     freestream: Float[Tensor, " 3"]
     strengths: Float[Tensor, " F"]
+    kept: Integrals | None = None
 
 
 def make_sample(
@@ -181,8 +184,9 @@ def solve_flow(
 ) -> Flow:
     bodies = tuple(body.to(device) for body in bodies)
     mesh = join([body.mesh(frequency) for body in bodies])
-    freestream = freestream.to(mesh.vertices)
-    return Flow(bodies, frequency, mesh, freestream, solve_sources(mesh, freestream))
+    freestream, kept = freestream.to(mesh.vertices), kept_integrals(mesh)
+    strengths = solve_sources(mesh, freestream, kept)
+    return Flow(bodies, frequency, mesh, freestream, strengths, kept)
 
 
 def wall_flow(flow: Flow, at: SurfacePoints) -> tuple[Tensor, Tensor, Tensor]:
@@ -191,7 +195,7 @@ def wall_flow(flow: Flow, at: SurfacePoints) -> tuple[Tensor, Tensor, Tensor]:
     The velocity is the part of the freestream along the wall plus the gradient along the wall of
     the sources' potential, so that nothing flows through.
     """
-    potential = centroid_potential(flow.mesh, flow.strengths)
+    potential = centroid_potential(flow.mesh, flow.strengths, flow.kept)
     count = len(potential) // len(flow.bodies)
     position, normal, velocity = (torch.empty_like(at.directions) for _ in range(3))
     for k, body in enumerate(flow.bodies):

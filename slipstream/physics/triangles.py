@@ -35,10 +35,10 @@ class TriangleMesh:
         check_finite("vertices", self.vertices)
         if self.faces.is_floating_point():
             raise ValueError(f"faces must hold whole numbers, got {self.faces.dtype}")
-        if int(self.faces.min()) < 0 or int(self.faces.max()) >= len(self.vertices):
+        low, high = torch.stack(self.faces.aminmax()).tolist()  # one wait for a GPU, not four
+        if low < 0 or high >= len(self.vertices):
             raise ValueError(
-                f"faces must name vertices 0 .. {len(self.vertices) - 1},"
-                f" got {int(self.faces.min())} .. {int(self.faces.max())}"
+                f"faces must name vertices 0 .. {len(self.vertices) - 1}, got {low} .. {high}"
             )
 
     @cached_property

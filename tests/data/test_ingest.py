@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 
 from slipstream.data import unfinished
 from slipstream.data.check import check_store
+from slipstream.data.cloud import Cloud, RowBlocks
 from slipstream.data.ingest import Progress, ingest, merge
 from slipstream.data.manifest import Origin
 from slipstream.data.splits import draw_splits
@@ -57,10 +60,33 @@ def test_what_comes_out_is_what_went_in(tmp_path: Path) -> None:
     }
 
 
-def test_workers_change_nothing(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    report = ingest(Made(8, bad={"s03": "nan"}), tmp_path / "store", workers=2)
+@pytest.mark.parametrize("parallel", [{"workers": 2}, {"threads": 2}, {"workers": 2, "threads": 2}])
+def test_workers_and_threads_change_nothing(
+    tmp_path: Path, whole: dict[str, bytes], parallel: dict[str, Any]
+) -> None:
+    report = ingest(Made(8, bad={"s03": "nan"}), tmp_path / "store", **parallel)
     assert list(report.quarantined) == ["s03"] and len(report.written) == 7
     assert contents(tmp_path / "store") == whole
+
+
+@dataclass(frozen=True)
+class Together(Made):
+    """No sample is read unless a second one is read at the same time."""
+
+    meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
+
+    def read(self, sample: str) -> Cloud | RowBlocks:
+        self.meeting.wait(timeout=20)
+        return super().read(sample)
+
+
+def test_threads_work_at_the_same_time(tmp_path: Path) -> None:
+    assert ingest(Together(4), tmp_path / "store", threads=2).written == (
+        "s00",
+        "s01",
+        "s02",
+        "s03",
+    )
 
 
 def test_bad_samples_are_left_out_with_the_reason(tmp_path: Path) -> None:
@@ -185,6 +211,7 @@ def test_shards_that_do_not_belong_together(tmp_path: Path) -> None:
         ({"fractions": {"train": 0.5}}, "split fractions must be positive and sum to 1, got"),
         ({"shard": (2, 2)}, "shard index must be below 2, got 2"),
         ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
     ],
 )
 def test_what_is_refused_changes_nothing(
@@ -234,8 +261,9 @@ def test_a_worker_that_dies_stops_the_ingest(tmp_path: Path) -> None:
     assert check_store(store) == []
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 def test_a_full_disk_stops_the_ingest_and_space_lets_it_go_on(
-    tmp_path: Path, whole: dict[str, bytes]
+    tmp_path: Path, whole: dict[str, bytes], threads: int
 ) -> None:
     """Files above 22,160 bytes are refused by the system: samples from s02 on are larger."""
     code = """
@@ -245,14 +273,14 @@ from slipstream.data.ingest import ingest
 from tests.data.samples import Made
 resource.setrlimit(resource.RLIMIT_FSIZE, (22_180, 22_180))
 try:
-    ingest(Made(8, bad={"s03": "nan"}), Path(sys.argv[1]))
+    ingest(Made(8, bad={"s03": "nan"}), Path(sys.argv[1]), threads=int(sys.argv[2]))
 except OSError as error:
     print(error)
 """
     store = tmp_path / "store"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(store)], capture_output=True, text=True, check=True,
-        cwd=ROOT,
+        [sys.executable, "-c", code, str(store), str(threads)], capture_output=True, text=True,
+        check=True, cwd=ROOT,
     )  # fmt: skip
     assert "File too large" in done.stdout
     assert sorted(path.name for path in (store / "samples").iterdir()) == ["s00.npy", "s01.npy"]
@@ -278,13 +306,14 @@ import sys
 from pathlib import Path
 from slipstream.data.ingest import ingest
 from tests.data.samples import Made
-ingest(Made(8, bad={"s03": "nan"}, pause=0.02), Path(sys.argv[1]), workers=int(sys.argv[2]))
+source = Made(8, bad={"s03": "nan"}, pause=0.02)
+ingest(source, Path(sys.argv[1]), workers=int(sys.argv[2]), threads=int(sys.argv[3]))
 """
 
 
-def _kill_after(store: Path, workers: int, seconds: float) -> None:
+def _kill_after(store: Path, threads: int, seconds: float) -> None:
     """Run an ingest in its own process and kill that one, `seconds` after its first file."""
-    run = subprocess.Popen([sys.executable, "-c", _KILLED, str(store), str(workers)], cwd=ROOT)
+    run = subprocess.Popen([sys.executable, "-c", _KILLED, str(store), "1", str(threads)], cwd=ROOT)
     while not store.exists() and run.poll() is None:
         time.sleep(0.001)
     time.sleep(seconds)
@@ -293,12 +322,15 @@ def _kill_after(store: Path, workers: int, seconds: float) -> None:
 
 
 def test_killed_and_run_again_at_many_moments(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    """Real processes, real SIGKILL, one after the other into one store; the last one is let be."""
+    """Real processes, real SIGKILL, one after the other into one store; the last one is let be.
+
+    First with one thread, then with two.
+    """
     draw = random.Random(0)
     for attempt in range(2):
         store = tmp_path / f"store-{attempt}"
         for _ in range(3):
-            _kill_after(store, 1, draw.uniform(0, 0.25))
+            _kill_after(store, 1 + attempt, draw.uniform(0, 0.25))
             if (store / "manifest.json").exists():
                 break
         ingest(Made(8, bad={"s03": "nan"}), store)
@@ -309,7 +341,7 @@ def test_killed_and_run_again_at_many_moments(tmp_path: Path, whole: dict[str, b
 def test_killed_with_workers(tmp_path: Path, whole: dict[str, bytes]) -> None:
     """The workers go down with their parent, and the next run goes on."""
     store = tmp_path / "store"
-    run = subprocess.Popen([sys.executable, "-c", _KILLED, str(store), "2"], cwd=ROOT)
+    run = subprocess.Popen([sys.executable, "-c", _KILLED, str(store), "2", "1"], cwd=ROOT)
     while not list(store.glob("samples/*.npy")):
         assert run.poll() is None
         time.sleep(0.001)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from slipstream.physics import triangles
 from slipstream.physics.bodies import draw_body, ellipsoid, icosphere, sphere
 from slipstream.physics.ellipsoid import demagnetising, ellipsoid_velocity
 from slipstream.physics.panels import (
@@ -15,6 +16,7 @@ from slipstream.physics.panels import (
     flat_influence_matrix,
     induced_flow,
     influence_matrix,
+    kept_integrals,
     pressure_coefficient,
     solve_sources,
 )
@@ -98,6 +100,23 @@ def test_flux_is_conserved(draw: torch.Generator) -> None:
     assert 0 < added.mean() and added.abs().max() < 0.2  # the curvature of a panel, of order h
     strengths = solve_sources(mesh, STREAM)
     assert abs(float(mesh.areas @ strengths)) < 1e-12 * float(mesh.areas @ strengths.abs())
+
+
+def test_kept_integrals_change_nothing(
+    draw: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh = draw_body("car", 0.1, draw).mesh(4)
+    kept = kept_integrals(mesh)
+    assert kept is not None
+    before = [part.clone() for part in kept]
+    strengths = solve_sources(mesh, STREAM)
+    assert torch.equal(solve_sources(mesh, STREAM, kept), strengths)
+    potential = centroid_potential(mesh, strengths, kept)
+    assert torch.equal(potential, centroid_potential(mesh, strengths))
+    assert all(torch.equal(*pair) for pair in zip(kept, before, strict=True)), "left as they were"
+    monkeypatch.setitem(triangles.PAIRS, "cpu", len(mesh.faces) ** 2 - 1)
+    assert kept_integrals(mesh) is None, "more than is worked on at once"
+    torch.testing.assert_close(centroid_potential(mesh, strengths), potential, rtol=1e-13, atol=0)
 
 
 def test_the_flow_turns_and_moves_with_the_body(draw: torch.Generator) -> None:
