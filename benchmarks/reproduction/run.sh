@@ -8,7 +8,7 @@
 #   run.sh once PROBLEM        slice-once alone; of poisson also with L = 2, 4, 16
 #   run.sh eager PROBLEM       the baseline without kernels, G = 32 and 256: does it train alike?
 #   run.sh pack FOLDER FILE    what a report needs of a study, as a .tgz
-#   run.sh report              tables/ and figures/ here, from records/
+#   run.sh report [FOLDER]     tables/ and figures/ of FOLDER, or here, from its records/
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
 # DEVICE is cuda unless given, MORE is added to every study. STEPS makes main and slices longer, in
@@ -110,10 +110,11 @@ pack)
     tar -C "$work/packed" -czf "${3:?a file for the archive}" "$2"
     ;;
 report)
-    slipstream report "$here"/records/* --out "$work/report" --title "The reproduction"
-    mkdir -p "$here/tables" "$here/figures"
-    cp "$work"/report/tables/*.md "$here/tables"
-    cp "$work"/report/figures/*.png "$here/figures"
+    place=${2:-$here}
+    slipstream report "$place"/records/* --out "$work/report" --title "The reproduction"
+    mkdir -p "$place/tables" "$place/figures"
+    cp "$work"/report/tables/*.md "$place/tables"
+    cp "$work"/report/figures/*.png "$place/figures"
     ;;
 *)
     sed -n '2,16p' "$0"
