@@ -54,11 +54,11 @@ def doctor(as_json: Json = False) -> None:
     Example: slipstream doctor
     """
     device = runtime.pick_device()
-    plan = make_plan(describe(torch.empty(32, device=device), slices=32, value_width=32))
+    problem = describe(device, torch.float32, slices=32, head_width=32, value_width=32)
     found: dict[str, str] = {
         **runtime.versions(),
         "device": runtime.device_name(device),
-        "kernels": str(plan),
+        "kernels": str(make_plan(problem)),
     }
     parity = quick_check(str(device))
     if as_json:

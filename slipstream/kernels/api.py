@@ -95,7 +95,8 @@ def couple(
     membership, values = _as_computed(membership), values.to(compute_dtype(values))
     slots, chosen = _slots(membership), (str(plan.precision), plan.family)
     stats = _statistics(membership, plan)
-    if torch.is_grad_enabled():
+    with_gradients = torch.is_grad_enabled()
+    if with_gradients:
         found = ops.pair_slice(membership.query, values, *slots, stats, *chosen)
     else:
         found = ops.slice_op(membership.query, values, *slots, stats, *chosen, "slots")
@@ -105,7 +106,7 @@ def couple(
     tokens = mix(sums.tokens(epsilon))
     check_shape("the tokens that mix returns", tokens, "B H G V", tuple(numerator.shape))
     check_like("the tokens that mix returns", tokens, "query", membership.query)
-    if torch.is_grad_enabled():
+    if with_gradients:
         return ops.pair_deslice(tokens, *carriers, membership.query, *slots, stats, *chosen)
     return ops.deslice_op(membership.query, tokens, *slots, stats, *chosen)[0]
 
@@ -156,36 +157,58 @@ def plan_for(
     deslice: bool = False,
 ) -> Plan:
     """What would run for this membership, where it is now."""
+    query = membership.query
+    plan = _plan if torch.compiler.is_compiling() else _known_plan
+    return plan(
+        query.device, compute_dtype(query), membership.slices, query.shape[-1], value_width,
+        membership.over, deslice, impl, precision,
+    )  # fmt: skip
+
+
+def _plan(
+    device: torch.device,
+    dtype: torch.dtype,
+    slices: int,
+    head_width: int,
+    value_width: int,
+    over: Axis,
+    deslice: bool,
+    impl: Impl,
+    precision: Precision | str | None,
+) -> Plan:
     problem = describe(
-        membership.query,
-        slices=membership.slices,
-        value_width=value_width,
-        over=membership.over,
+        device, dtype, slices=slices, head_width=head_width, value_width=value_width, over=over,
         deslice=deslice,
-    )
-    plan = make_plan if torch.compiler.is_compiling() else _known_plan
-    return plan(problem, impl=impl, precision=precision)
+    )  # fmt: skip
+    return make_plan(problem, impl=impl, precision=precision)
 
 
-# The compiler would warn that it looks past the cache.
-_known_plan = cache(make_plan)
+_known_plan = cache(_plan)
+"""Not for the compiler, which would warn that it looks past the cache."""
 
 
 def describe(
-    query: Tensor, *, slices: int, value_width: int, over: Axis = "slots", deslice: bool = False
+    device: torch.device,
+    dtype: torch.dtype,
+    *,
+    slices: int,
+    head_width: int,
+    value_width: int,
+    over: Axis = "slots",
+    deslice: bool = False,
 ) -> Problem:
-    on_gpu, compiling = query.device.type == "cuda", torch.compiler.is_compiling()
+    on_gpu, compiling = device.type == "cuda", torch.compiler.is_compiling()
     return Problem(
-        device=query.device.type,
-        dtype=str(compute_dtype(query)).removeprefix("torch."),
+        device=device.type,
+        dtype=str(dtype).removeprefix("torch."),
         slices=slices,
-        head_width=query.shape[-1],
+        head_width=head_width,
         value_width=value_width,
         over=over,
         deslice=deslice,
         interpreted=runtime.TRITON_INTERPRETED,
         triton=runtime.HAS_TRITON,
-        shared_memory=None if compiling or not on_gpu else runtime.shared_memory(query.device),
+        shared_memory=None if compiling or not on_gpu else runtime.shared_memory(device),
     )
 
 

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from slipstream.core.checks import check_choice, check_like, check_shape, check_whole
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import add_norm, describe
+from slipstream.kernels.api import add_norm, compute_dtype, describe
 from slipstream.kernels.membership import Membership
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.coupling import Coupling
@@ -135,8 +135,10 @@ class Transolver(nn.Module):
         width = self.size.width if once else self.size.head_width
         over_points = self.variant.normalised_over == "points"
         problem = describe(
-            self.placeholder.new_empty(width),
+            self.placeholder.device,
+            compute_dtype(self.placeholder),
             slices=self.size.key_ratio * width if over_points else self.size.slices,
+            head_width=width,
             value_width=width,
             over="points" if over_points else "slots",
         )
