@@ -47,7 +47,7 @@ def test_make_and_check(command: Command, tmp_path: Path) -> None:
 
 def test_a_kill_and_the_same_command_again(tmp_path: Path) -> None:
     """After SIGKILL at some moment: the bytes of an uninterrupted run."""
-    options = ("--samples", "24", "--points", "60000")
+    options = ("--samples", "12", "--points", "40000")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert slipstream("make", "poisson", *options, "--out", whole).returncode == 0
     command = [sys.executable, "-m", "slipstream", "data", "make", "poisson", *options]
