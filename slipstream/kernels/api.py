@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -158,11 +158,16 @@ def plan_for(
 ) -> Plan:
     """What would run for this membership, where it is now."""
     query = membership.query
-    plan = _plan if torch.compiler.is_compiling() else _known_plan
-    return plan(
+    about = (
         query.device, compute_dtype(query), membership.slices, query.shape[-1], value_width,
         membership.over, deslice, impl, precision,
     )  # fmt: skip
+    if torch.compiler.is_compiling():
+        return _plan(*about)  # the compiler would warn that it looks past the cache
+    try:
+        return _known_plan(*about)
+    except TypeError:  # sizes that are symbols, or a request that nothing can be made of
+        return _plan(*about)
 
 
 def _plan(
@@ -183,8 +188,7 @@ def _plan(
     return make_plan(problem, impl=impl, precision=precision)
 
 
-_known_plan = cache(_plan)
-"""Not for the compiler, which would warn that it looks past the cache."""
+_known_plan = lru_cache(maxsize=256)(_plan)
 
 
 def describe(
@@ -215,7 +219,7 @@ def describe(
 def compute_dtype(tensor: Tensor) -> torch.dtype:
     """The tensor's, or autocast's where it is on: what an eager product would be computed in."""
     device = tensor.device.type
-    if torch.is_autocast_enabled(device):
+    if torch.is_autocast_enabled(device) and tensor.dtype != torch.float64:
         return torch.get_autocast_dtype(device)
     return tensor.dtype
 
@@ -225,7 +229,10 @@ def _norm_is_fused(stream: Tensor, update: Tensor | None, layer: nn.LayerNorm, i
         return False
     if stream.device.type != "cuda" and not (runtime.TRITON_INTERPRETED and impl != "auto"):
         return False
-    if layer.weight is None or layer.bias is None or len(layer.normalized_shape) != 1:
+    plain = layer.weight is not None and layer.bias is not None
+    if not plain or layer.normalized_shape != (stream.shape[-1],):
+        return False
+    if update is not None and update.shape != stream.shape:
         return False
     if update is not None and torch.promote_types(stream.dtype, update.dtype) != stream.dtype:
         return False  # the sum would be wider than the stream

@@ -21,6 +21,7 @@ from slipstream.kernels.primitives import (
     FAR,
     LOG_2,
     NOWHERE,
+    far,
     load_rows,
     load_slot_bias,
     logit_scale,
@@ -69,10 +70,10 @@ def backward_points(
     scale = logit_scale(tl.load(temperature + i_h))
     inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
     # [BN, BD], [BN, BV], [BN], [BN]
-    b_query = load_rows(query + i_b * query_b + i_h * query_h, o_n, query_n, D, BD, points)
-    b_rows = load_rows(rows + i_b * rows_b + i_h * rows_h, o_n, rows_n, V, BV, points)
+    b_query = load_rows(query + far(i_b, query_b, i_h, query_h), o_n, query_n, D, BD, points)
+    b_rows = load_rows(rows + far(i_b, rows_b, i_h, rows_h), o_n, rows_n, V, BV, points)
     if OF == "pair":
-        p_output = output_gradient + i_b * output_b + i_h * output_h
+        p_output = output_gradient + far(i_b, output_b, i_h, output_h)
         b_output = load_rows(p_output, o_n, output_n, V, BV, points)
     if not OVER_POINTS:
         b_m = tl.load(normalizer + i_bh * points + o_n, mask=m_n, other=FAR)
@@ -150,9 +151,9 @@ def backward_slots(
     i_b, i_h = i_bh // heads, i_bh % heads
     o_g = i_g * BG + tl.arange(0, BG)
     m_g = o_g < slots
-    p_query = query + i_b * query_b + i_h * query_h
-    p_rows = rows + i_b * rows_b + i_h * rows_h
-    p_output = output_gradient + i_b * output_b + i_h * output_h
+    p_query = query + far(i_b, query_b, i_h, query_h)
+    p_rows = rows + far(i_b, rows_b, i_h, rows_h)
+    p_output = output_gradient + far(i_b, output_b, i_h, output_h)
     scale = logit_scale(tl.load(temperature + i_h))
     inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
     # [BG, BD], [BG], [BG, BV]

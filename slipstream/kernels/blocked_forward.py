@@ -17,6 +17,7 @@ from slipstream.kernels.primitives import (
     NOWHERE,
     add_column_sums,
     column_sums,
+    far,
     load_rows,
     load_slot_bias,
     logit_scale,
@@ -43,8 +44,8 @@ def statistics(
     p_bias = slot_bias + i_b * bias_b + i_h * bias_h
     scale = logit_scale(tl.load(temperature + i_h))
     # [BN, BD]
-    b_query = load_rows(query + i_b * query_b + i_h * query_h, o_n, query_n, D, BD, points)
-    b_m = tl.full([BN], float("-inf"), tl.float32)
+    b_query = load_rows(query + far(i_b, query_b, i_h, query_h), o_n, query_n, D, BD, points)
+    b_m = tl.full([BN], NOWHERE, tl.float32)
     b_l = tl.zeros([BN], tl.float32)
     for first in range(0, slots, BG):
         o_g = first + tl.arange(0, BG)
@@ -79,12 +80,12 @@ def deslice_forward(
     p_tokens = tokens + (i_b * heads + i_h) * slots * V
     scale = logit_scale(tl.load(temperature + i_h))
     # [BN, BD]
-    b_query = load_rows(query + i_b * query_b + i_h * query_h, o_n, query_n, D, BD, points)
+    b_query = load_rows(query + far(i_b, query_b, i_h, query_h), o_n, query_n, D, BD, points)
     if HAS_STATISTICS:
         b_m = tl.load(row_max + o_row, mask=m_n, other=FAR)
         b_l = tl.load(row_sum + o_row, mask=m_n, other=1.0)
     else:
-        b_m = tl.full([BN], float("-inf"), tl.float32)
+        b_m = tl.full([BN], NOWHERE, tl.float32)
         b_l = tl.zeros([BN], tl.float32)
     b_out = tl.zeros([BN, BV], tl.float32)
     for first in range(0, slots, BG):
@@ -125,8 +126,8 @@ def slice_forward(
     i_part, i_g, i_bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     i_b, i_h = i_bh // heads, i_bh % heads
     o_g = i_g * BG + tl.arange(0, BG)
-    p_query = query + i_b * query_b + i_h * query_h
-    p_values = values + i_b * values_b + i_h * values_h
+    p_query = query + far(i_b, query_b, i_h, query_h)
+    p_values = values + far(i_b, values_b, i_h, values_h)
     scale = logit_scale(tl.load(temperature + i_h))
     # [BG, BD], [BG]
     b_slots = load_rows(slot_weight + i_b * weight_b + i_h * weight_h, o_g, D, D, BD, slots)
@@ -170,8 +171,8 @@ def slice_forward_over_points(
     i_part, i_g, i_bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     i_b, i_h = i_bh // heads, i_bh % heads
     o_g = i_g * BG + tl.arange(0, BG)
-    p_query = query + i_b * query_b + i_h * query_h
-    p_values = values + i_b * values_b + i_h * values_h
+    p_query = query + far(i_b, query_b, i_h, query_h)
+    p_values = values + far(i_b, values_b, i_h, values_h)
     scale = logit_scale(tl.load(temperature + i_h))
     # [BG, BD], [BG]
     b_slots = load_rows(slot_weight + i_b * weight_b + i_h * weight_h, o_g, D, D, BD, slots)

@@ -109,7 +109,7 @@ def slice_blocked(o: Operands, values: Tensor, stats: Tensor) -> tuple[Tensor, T
     values = rows(values)
     width, slices = values.shape[-1], o.slices
     partial = _slot_owned_sums(
-        o, values, blocked_forward.slice_forward, "slice_forward", stats.unbind(0), width + 1
+        o, values, blocked_forward.slice_forward, "slice_forward", _two(stats), width + 1
     )
     numerator, mass = partial.split((slices * width, slices), -1)
     return numerator.sum(2).view(o.batch, o.heads, slices, width), mass.sum(2)
@@ -151,7 +151,7 @@ def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[
     found = o.buffer(2, o.batch, o.heads, o.points) if stats is None else stats
     run(
         blocked_forward.deslice_forward, (ceil_div(o.points, tile.points), o.heads, o.batch), tile,
-        o.query, tokens, *o.pointers(), out, *found.unbind(0), o.points, o.heads, o.slices,
+        o.query, tokens, *o.pointers(), out, *_two(found), o.points, o.heads, o.slices,
         *o.query_strides(), *o.slot_strides(), HAS_STATISTICS=stats is not None,
         **o.products(), D=o.width, BD=_padded(o.width), V=width, BV=_padded(width),
         BG=_slots(o, tile),
@@ -166,7 +166,7 @@ def backward_blocked(
 
     Over the points the temperature's gradient is against logits less `centres`.
     """
-    m, row_sum = normalizers.unbind(0)
+    m, row_sum = _two(normalizers)
     if over_points:
         correction, mean_tokens = centres(normalizers, o.points), of.tokens
     else:
@@ -201,6 +201,11 @@ def backward_blocked(
         **constants, BG=_slots(o, tile),
     )  # fmt: skip
     return summed_gradients(o, query_gradient, rows_gradient, partial.split(sizes, -1))
+
+
+def _two(statistics: Tensor) -> tuple[Tensor, ...]:
+    """Largest logits and sums, as the kernels read them."""
+    return statistics.contiguous().unbind(0)
 
 
 def _slots(o: Operands, tile: Tile) -> int:

@@ -58,6 +58,10 @@ class Membership:
         if self.statistics is not None:
             sizes = (2, batch, self.heads, points)
             check_shape("statistics", self.statistics, "2 B H N", sizes)
+            if self.statistics.dtype != torch.float32:
+                raise ValueError(
+                    f"statistics must have dtype torch.float32, got {self.statistics.dtype}"
+                )
 
     @property
     def heads(self) -> int:
@@ -113,8 +117,7 @@ class TokenSums:
             return TokenSums(self.numerator + other.numerator, self.mass + other.mass)
         total = torch.logaddexp(mine, theirs)
         my_share, their_share = (mine - total).exp(), (theirs - total).exp()
-        return TokenSums(
-            self.numerator * my_share[..., None] + other.numerator * their_share[..., None],
-            self.mass * my_share + other.mass * their_share,
-            total,
-        )
+        numerator = self.numerator * my_share[..., None] + other.numerator * their_share[..., None]
+        mass = self.mass * my_share + other.mass * their_share
+        dtype = self.numerator.dtype  # the normaliser may be known better
+        return TokenSums(numerator.to(dtype), mass.to(dtype), total)

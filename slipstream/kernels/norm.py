@@ -80,7 +80,8 @@ def _launch_forward(
     added = stream if update is None else update.contiguous()
     with device_guard(stream):
         norm_forward[(-(-rows // tile["BN"]),)](
-            stream, added, weight, bias, summed, normed, statistics, rows, epsilon,
+            stream, added, weight.contiguous(), bias.contiguous(), summed, normed, statistics,
+            rows, epsilon,
             C=width, HAS_UPDATE=update is not None, num_warps=_WARPS, **tile,
         )  # fmt: skip
 
@@ -113,7 +114,8 @@ def add_norm_backward(
     with device_guard(summed):
         norm_backward[(parts,)](
             normed_gradient, normed_gradient if summed_gradient is None else summed_gradient,
-            summed, statistics, weight, of_stream, of_update, partial, rows, parts, C=width,
+            summed, statistics, weight.contiguous(), of_stream, of_update, partial, rows, parts,
+            C=width,
             HAS_SUMMED_GRADIENT=summed_gradient is not None,
             HAS_UPDATE_GRADIENT=of_update.numel() > 0, num_warps=_WARPS, **tile,
         )  # fmt: skip

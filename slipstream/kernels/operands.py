@@ -89,10 +89,10 @@ class Operands:
     def table(self) -> TileTable:
         return _table_of(self.query.device)
 
-    def fits_single_tile(self, value_width: int) -> bool:
-        """Whether the GPU's table has single tiles for this; a plan made elsewhere may not know."""
+    def fits(self, family: str, value_width: int) -> bool:
+        """Whether the GPU's table has such tiles for this; a plan made elsewhere may not know."""
         widest = max(self.width, value_width)
-        return self.table.has_tiles("single-tile", self.precision, self.slices, widest)
+        return self.table.has_tiles(family, self.precision, self.slices, widest)
 
     def parts(self, tile: Tile, programs: int) -> int:
         """Into how many parts the points go, when `programs` programs work on each part."""

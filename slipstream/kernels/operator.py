@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from slipstream.core import runtime
 
@@ -37,6 +38,7 @@ class Operator:
 
     def set_gradients(self, save: Save, gradients: Gradients) -> None:
         """`save` keeps what `gradients` needs, as with `torch.library.register_autograd`."""
+        gradients = _once(gradients)
         torch.library.register_autograd(self.name, gradients, setup_context=save)
         function = self.function
 
@@ -52,9 +54,34 @@ class Operator:
         self.direct = Direct.apply
 
     def __call__(self, *arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return self.registered(*arguments)
+        if forward_ad._current_level >= 0:
+            raise NotImplementedError(
+                "forward-mode derivatives are not among what the kernels can do; impl must be"
+                ' "reference" for them'
+            )
         if not is_eager(arguments[0]):
             return self.registered(*arguments)
         return self.direct(*arguments) if torch.is_grad_enabled() else self.function(*arguments)
+
+
+def _once(gradients: Gradients) -> Gradients:
+    """Those gradients, whose own gradients are an error: without it they would be left out."""
+
+    def found(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
+        with torch.no_grad():
+            outputs = gradients(ctx, *given)
+        if not torch.is_grad_enabled():
+            return outputs
+        message = (
+            b"second derivatives are not among what the kernels can do; impl must be"
+            b' "reference" for them'
+        )
+        marked = [None if one is None else one.detach().requires_grad_() for one in outputs]
+        return tuple(torch._C._functions.DelayedError(message, len(marked))(*marked))  # type: ignore[arg-type]
+
+    return found
 
 
 def operator(name: str, fake: Callable[..., Any]) -> Callable[[Callable[..., Any]], Operator]:

@@ -98,7 +98,7 @@ def statistics(
 ) -> Tensor:
     """(2, B, H, N): largest logit, in units of log 2, and sum of exponentials."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
-    return launch.statistics(o) if _by_triton(query) else formulas.statistics(o)
+    return launch.statistics(o) if _by_triton(o, o.width) else formulas.statistics(o)
 
 
 @operator("slipstream::slice", _slice_shapes)
@@ -116,7 +116,8 @@ def slice_op(
     """Numerator and mass; over the points also the log normaliser and the normalisers. All fp32."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     if over == "points":
-        by_points = launch.slice_over_points if _by_triton(query) else formulas.slice_over_points
+        by_triton = _by_triton(o, values.shape[-1])
+        by_points = launch.slice_over_points if by_triton else formulas.slice_over_points
         numerator, normalizers = by_points(o, values)
         log_normalizer = launch.log_normalizer(normalizers)
         return numerator, torch.ones_like(log_normalizer), log_normalizer, normalizers
@@ -139,7 +140,7 @@ def deslice_op(
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     if family == "single-tile":
         return _deslice(o, tokens, stats, family), o.buffer(0)
-    if not _by_triton(query):
+    if not _by_triton(o, tokens.shape[-1]):
         out = _deslice(o, tokens, stats, family)
         return out, formulas.statistics(o) if stats is None else o.buffer(0)
     out, found = launch.deslice_blocked(o, tokens, stats)
@@ -187,17 +188,17 @@ def pair_deslice(
 
 
 def _slice(o: Operands, values: Tensor, stats: Tensor | None, family: str) -> tuple[Tensor, Tensor]:
-    if not _by_triton(values):
+    if not _by_triton(o, values.shape[-1]):
         return formulas.slice_points(o, values)
-    if family == "single-tile" and o.fits_single_tile(values.shape[-1]):
+    if family == "single-tile" and o.fits("single-tile", values.shape[-1]):
         return launch.slice_single_tile(o, values)
     return launch.slice_blocked(o, values, _given(stats, o))
 
 
 def _deslice(o: Operands, tokens: Tensor, stats: Tensor | None, family: str) -> Tensor:
-    if not _by_triton(tokens):
+    if not _by_triton(o, tokens.shape[-1]):
         return formulas.deslice_tokens(o, tokens)
-    if family == "single-tile" and o.fits_single_tile(tokens.shape[-1]):
+    if family == "single-tile" and o.fits("single-tile", tokens.shape[-1]):
         return launch.deslice_single_tile(o, tokens)
     return launch.deslice_blocked(o, tokens, stats)[0]
 
@@ -231,7 +232,8 @@ def slice_backward(
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     of = Backward.of_slice(values, numerator_gradient, shift, mass)
     if over == "points":
-        by_points = launch.backward_blocked if _by_triton(query) else formulas.backward
+        by_triton = _by_triton(o, values.shape[-1])
+        by_points = launch.backward_blocked if by_triton else formulas.backward
         return by_points(o, of, normalizers, over_points=True)
     return _backward(o, of, stats, family)
 
@@ -279,15 +281,17 @@ def pair_backward(
 
 
 def _backward(o: Operands, of: Backward, stats: Tensor | None, family: str) -> Gradients:
-    if not _by_triton(of.rows):
+    if not _by_triton(o, of.rows.shape[-1]):
         return formulas.backward(o, of)
-    if family == "single-tile" and o.fits_single_tile(of.rows.shape[-1]):
+    if family == "single-tile" and o.fits("single-tile", of.rows.shape[-1]):
         return launch.backward_single_tile(o, of)
     return launch.backward_blocked(o, of, _given(stats, o))
 
 
-def _by_triton(tensor: Tensor) -> bool:
-    return tensor.device.type == "cuda" or runtime.TRITON_INTERPRETED
+def _by_triton(o: Operands, value_width: int) -> bool:
+    """Where Triton runs, and the GPU has room: a plan made while compiling does not ask it."""
+    on = o.query.device.type == "cuda" or runtime.TRITON_INTERPRETED
+    return on and o.fits("blocked", value_width)
 
 
 def _given(stats: Tensor | None, o: Operands) -> Tensor:

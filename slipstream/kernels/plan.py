@@ -124,7 +124,7 @@ def make_plan(
 def _precision(dtype: str, precision: Precision | str | None) -> Precision:
     if precision is None:
         return _DEFAULT.get(dtype, Precision.IEEE)
-    if precision not in _BY_NAME:
+    if not isinstance(precision, str) or precision not in _BY_NAME:
         check_choice("precision", precision, _BY_NAME)
     chosen = _BY_NAME[precision]
     allowed = ALLOWED.get(dtype, _ALL)

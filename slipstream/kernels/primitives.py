@@ -17,10 +17,17 @@ FAR = tl.constexpr(1e30)
 TINY = tl.constexpr(1e-37)
 """Above zero, where a logarithm is taken."""
 NOWHERE = tl.constexpr(-1e30)
-"""The logit of a slot that is not there."""
+"""The logit of a slot that is not there, and where the search for the largest begins: -inf would
+make a block of slots whose bias is -inf a difference of two of them."""
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 """The interpreter cannot multiply bf16 or TF32, and cuts off where it should round: operands are
 rounded by arithmetic there, and multiplied in fp32."""
+
+
+@triton.jit
+def far(i_b, stride_b, i_h, stride_h):
+    """The offset of a head of a sample, which may not fit into 32 bits."""
+    return i_b * stride_b + i_h.to(tl.int64) * stride_h
 
 
 @triton.jit

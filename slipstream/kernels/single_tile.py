@@ -17,6 +17,7 @@ from slipstream.kernels.primitives import (
     TINY,
     add_column_sums,
     column_sums,
+    far,
     load_rows,
     load_slot_bias,
     logit_scale,
@@ -41,8 +42,8 @@ def slice_forward(
     """partial[b, h, part] = numerator (G x V) | mass (G), summed over the part's points."""
     i_part, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     o_g = tl.arange(0, G)
-    p_query = query + i_b * query_b + i_h * query_h
-    p_values = values + i_b * values_b + i_h * values_h
+    p_query = query + far(i_b, query_b, i_h, query_h)
+    p_values = values + far(i_b, values_b, i_h, values_h)
     p_bias = slot_bias + i_b * bias_b + i_h * bias_h
     scale = logit_scale(tl.load(temperature + i_h))
     # [G, D], [G]
@@ -76,7 +77,7 @@ def deslice_forward(
     """out (B, N, H, V) from tokens (B, H, G, V), both contiguous."""
     i_part, i_h, i_b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     o_g = tl.arange(0, G)
-    p_query = query + i_b * query_b + i_h * query_h
+    p_query = query + far(i_b, query_b, i_h, query_h)
     p_out = out + i_b * points * heads * V + i_h * V
     p_bias = slot_bias + i_b * bias_b + i_h * bias_h
     scale = logit_scale(tl.load(temperature + i_h))
@@ -119,9 +120,9 @@ def backward(
     i_part, i_h = i // heads, i % heads
     o_g = tl.arange(0, G)
     i_bh = i_b * heads + i_h
-    p_query = query + i_b * query_b + i_h * query_h
-    p_rows = rows + i_b * rows_b + i_h * rows_h
-    p_output = output_gradient + i_b * output_b + i_h * output_h
+    p_query = query + far(i_b, query_b, i_h, query_h)
+    p_rows = rows + far(i_b, rows_b, i_h, rows_h)
+    p_output = output_gradient + far(i_b, output_b, i_h, output_h)
     p_query_gradient = query_gradient + i_b * points * heads * D + i_h * D
     p_rows_gradient = rows_gradient + i_b * points * heads * V + i_h * V
     p_bias = slot_bias + i_b * bias_b + i_h * bias_h

@@ -248,7 +248,7 @@ def test_operators_pass_opcheck(case: Case) -> None:
 
 def test_blocked_kernels_stand_in_for_single_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiled model's plan does not know the GPU; where a tile does not fit, they run."""
-    monkeypatch.setattr(Operands, "fits_single_tile", lambda self, width: False)
+    monkeypatch.setattr(Operands, "fits", lambda self, family, width: family == "blocked")
     monkeypatch.setattr(launch, "backward_single_tile", None)
     check_parity(SINGLE)
     check_parity(replace(SINGLE, pair=True))
