@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
-from slipstream.evaluation.summary import Summary, summarise
+from slipstream.evaluation.summary import Summary, definition_of, spread_text, summarise
 from slipstream.evaluation.vtk_export import write_vtp
 from slipstream.runs.evaluation_file import Evaluation, Protocol, prediction_file
 from slipstream.runs.folder import RunFolder, find_runs
@@ -63,6 +63,8 @@ def evaluate(
         print(json.dumps({"evaluations": found, "without_model": without}, indent=2))
         return
     _print(rows, summarise(rows))
+    for sentence in _not_shown(runs, rows):
+        print(sentence)
     for path in without:
         print(f"{path}: left out, no model yet")
 
@@ -93,12 +95,26 @@ def _print(rows: Sequence[Evaluation], summaries: Sequence[Summary]) -> None:
         split = rows[0].protocol.split
         wide = Console(width=max(Console().width, 28 + 22 * len({s.variant for s in own})))
         wide.print(errors_table(f"{experiment}: errors on the {split} split", own))
-        definitions = next(row.definitions for row in rows if row.experiment == experiment)
-        for measure, text in definitions.items():
-            print(f"{measure}: {text}.")
+        first = next(row for row in rows if row.experiment == experiment)
+        for measure in first.definitions:
+            print(f"{measure}: {definition_of(first, measure)}.")
+        if spread_text(own):
+            print(spread_text(own))
         noise = max((s.noise for s in own if s.noise is not None), default=None)
         if noise is not None:
             print(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
+
+
+def _not_shown(runs: Sequence[RunFolder], rows: Sequence[Evaluation]) -> Iterator[str]:
+    """Runs of a variant and seed that come again: a summary has the last of them."""
+    shown = {
+        (row.experiment, row.variant, row.seed): run for run, row in zip(runs, rows, strict=True)
+    }
+    for run, row in zip(runs, rows, strict=True):
+        last = shown[row.experiment, row.variant, row.seed]
+        if run.path != last.path:
+            name = f"{row.experiment} {row.variant} seed {row.seed}"
+            yield f"{run.path}: not in the table, which has {name} of {last.path}"
 
 
 def errors_table(title: str, summaries: Sequence[Summary]) -> Table:

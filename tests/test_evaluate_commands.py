@@ -37,10 +37,21 @@ def test_a_study(study: Path, command: Command) -> None:
     assert "poisson: errors on the test split" in said.out
     assert "baseline, 2 seeds" in said.out and "composite potential" in said.out
     assert "composite: relative L1 error on normalised targets" in said.out
+    assert "; mean over 2 independent draws." in said.out
+    assert "±: standard deviation over the seeds." in said.out
     assert "Largest relative standard deviation over the draws" in said.out
     again = json.loads(command("evaluate", study, "--repeats", 2, "--json").out)
     assert len(again["evaluations"]) == 4 and again["without_model"] == []
     assert {row["variant"] for row in again["evaluations"]} >= {"baseline", "mlp-only"}
+
+
+def test_a_cell_that_comes_twice_is_told(study: Path, tmp_path: Path, command: Command) -> None:
+    cell = "runs/poisson/mlp-only/seed-0"
+    again = Path(shutil.copytree(study / cell, tmp_path / "again" / cell))
+    said = command("evaluate", study / cell, again, "--device", "cpu").out
+    told = f"{study / cell}: not in the table, which has poisson mlp-only seed 0 of {again}"
+    assert told in said.splitlines()
+    assert "not in the table" not in command("evaluate", study / cell, study / cell).out
 
 
 def test_one_run_whole(study: Path, command: Command) -> None:

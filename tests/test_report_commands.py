@@ -30,6 +30,23 @@ def test_a_page_tables_and_figures(study: Path, tmp_path: Path, command: Command
     assert "±" in (out / "tables/main.md").read_text()
 
 
+def test_an_older_report_is_replaced(study: Path, tmp_path: Path, command: Command) -> None:  # noqa: F811
+    out = tmp_path / "out"
+    for name in ("tables/sweep-steps.tex", "figures/field-other-p.png", "tables/grid.md"):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text("of an older one")
+    kept = [out / name for name in ("tables/notes.md", "figures/logo.png", "tables/grid.csv")]
+    for file in kept:
+        file.write_text("not of a report")
+    assert command("report", study, "--out", out).code == 0
+    assert all(file.is_file() for file in kept)
+    assert {file.read_text() for file in kept} == {"not of a report"}
+    assert len(list((out / "tables").glob("grid.*"))) == 1
+    assert not (out / "tables/sweep-steps.tex").exists()
+    assert not (out / "figures/field-other-p.png").exists()
+    assert (out / "figures/field-poisson-potential.png").is_file()
+
+
 def test_what_is_missing_is_said_in_place(study: Path, tmp_path: Path, command: Command) -> None:  # noqa: F811
     (study / "runs/poisson/mlp-only/seed-0/config.json").unlink()
     (study / "runs/poisson/no-token-attention/seed-0/evaluations.jsonl").unlink()

@@ -75,7 +75,7 @@ class Place:
         """A finite number; 1e5 is one too, which YAML takes for text because it lacks a point."""
         try:
             value = math.nan if isinstance(self.value, bool) else float(self.value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             value = math.nan
         if not math.isfinite(value):
             self.fail("be a number")
@@ -111,6 +111,8 @@ def read_yaml(path: Path) -> Place:
         line = f" in line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
         raise ValueError(f"{path} must be YAML, got an error{line}: {problem}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} must be YAML, got {error}") from None
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -144,4 +146,4 @@ def _shortened(value: Any) -> str:
         return f"a mapping with the keys {', '.join(map(str, value)) or 'none'}"
     if isinstance(value, list):
         return f"a list of {len(value)}"
-    return "none" if value is None else repr(value)
+    return "none" if value is None else f"{value!r:.200}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,11 +66,19 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
         raise
 
 
+def remove_partials(path: Path) -> None:
+    """Remove what killed processes left of writing this file, and nothing else."""
+    left = re.compile(rf"\.{re.escape(path.name)}\.[0-9]+\.partial")
+    for file in path.parent.iterdir():
+        if left.fullmatch(file.name) and file.is_file():
+            file.unlink(missing_ok=True)
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or one sentence that says what the file is instead."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} must be a JSON object, got {error}") from None
     if not isinstance(value, dict):
         raise ValueError(f"{path} must be a JSON object, got {type(value).__name__}")

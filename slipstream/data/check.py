@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from slipstream.core.files import read_json
 from slipstream.data.cloud import Rows, check_finite_rows
 from slipstream.data.fields import Schema
 from slipstream.data.manifest import NAME, TRAIN, Manifest, read_manifest
@@ -46,6 +47,7 @@ def check_store(
     found = list(_check_folder(path, manifest))
     found += _check_splits(manifest)
     found += _check_statistics(manifest)
+    found += _check_std(path, manifest)
     ids = list(manifest.samples)
     for done, (_, messages) in enumerate(
         run_tasks(partial(check_sample, path, manifest), ids, workers), start=1
@@ -142,3 +144,12 @@ def _check_statistics(manifest: Manifest) -> Iterator[Finding]:
         for column in manifest.statistics.differing(expected):
             channel = manifest.origin.schema.channels[column]
             yield Finding(None, f"statistics of {channel} must be those of the split 'train'")
+
+
+def _check_std(path: Path, manifest: Manifest) -> Iterator[Finding]:
+    """The one statistic that is in the file for its readers only: it follows from the others."""
+    if manifest.statistics is None:
+        return
+    stated, expected = read_json(path / NAME)["statistics"].get("std"), manifest.statistics.std
+    if stated != list(expected):
+        yield Finding(None, "std of statistics must follow from their squares, got other numbers")

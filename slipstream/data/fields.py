@@ -46,7 +46,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """Which fields a sample has, in the order of their columns. Field names are unique."""
+    """Which fields a sample has, in the order of their columns.
+
+    Field names are unique, and not those of the parts.
+    """
 
     coords: tuple[Field, ...]
     features: tuple[Field, ...]
@@ -57,6 +60,12 @@ class Schema:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"field names must be unique, got {', '.join(twice)} more than once")
+        parts = [name for name in names if name in PARTS]
+        if parts:
+            raise ValueError(
+                f"field names must be other than {', '.join(PARTS)}, which are the parts of a row,"
+                f" got {parts[0]!r}"
+            )
         if not self.coords:
             raise ValueError("a schema must have at least one field of coords, got none")
 
@@ -92,7 +101,7 @@ class Schema:
 
     def columns(self, name: str) -> slice:
         """The columns of a field, or of a whole part: "coords", "features" or "targets"."""
-        if name in PARTS and name not in [field.name for field in self.fields]:
+        if name in PARTS:
             start = _count(f for part in PARTS[: PARTS.index(name)] for f in getattr(self, part))
             return slice(start, start + _count(getattr(self, name)))
         found = self.field(name)

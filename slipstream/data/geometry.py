@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.data.distance import CHUNK, NearestTriangle
+from slipstream.data.edges import open_area
 from slipstream.data.meshes.cells import area_vectors
 from slipstream.data.readers.vtk import Mesh
 
 _CHUNK = 1 << 16
 _OPEN = 0.05
-"""The part of a surface's area, in vectors, that may be left over for it to count as closed."""
+"""Holes, in parts of a surface's area, with which it still counts as closed."""
 
 __all__ = [
     "NearestTriangle",
@@ -78,18 +79,17 @@ def orient_outward(points: NDArray[Any], triangles: NDArray[Any]) -> NDArray[Any
     ValueError for a surface that is not closed, but for small holes, and so has no outside.
     """
     centre = points.mean(0, dtype=np.float64)
-    volume, left, area = 0.0, np.zeros(3), 0.0
+    volume, area = 0.0, 0.0
     for first in range(0, len(triangles), _CHUNK):
         a, b, c = (points[triangles[first : first + _CHUNK, k]] - centre for k in range(3))
         vectors = np.cross(b - a, c - a)
         volume += float((a * vectors).sum())
-        left += vectors.sum(0)
-        area += float(np.linalg.norm(vectors, axis=1).sum())
-    if not np.linalg.norm(left) <= _OPEN * area or volume == 0:
-        share = np.linalg.norm(left) / area if area else 1
+        area += float(np.linalg.norm(vectors, axis=1).sum()) / 2
+    share = open_area(points, triangles) / area if area else 1.0
+    if not share <= _OPEN or volume == 0:
         raise ValueError(
-            f"a surface must be closed for it to have an outside, got one with {share:.0%} of its"
-            " area open"
+            f"a surface must be closed for it to have an outside, got one with holes of {share:.0%}"
+            " of its area"
         )
     return triangles if volume > 0 else triangles[:, ::-1]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.checks import check_whole
-from slipstream.core.files import sha256_of, sync_folder
+from slipstream.core.files import remove_partials, sha256_of, sync_folder
 from slipstream.data.cloud import RowBlocks
 from slipstream.data.manifest import (
     NAME,
@@ -123,6 +123,7 @@ def merge(store: Path) -> Manifest:
     """
     unfinished = Unfinished(store)
     if (store / NAME).is_file() and not unfinished.path.is_dir():
+        remove_partials(store / NAME)
         return read_manifest(store / NAME)
     parts = unfinished.read_parts()
     first = next(iter(parts.values()))
@@ -136,11 +137,17 @@ def merge(store: Path) -> Manifest:
 
 
 def _publish(store: Path, parts: Sequence[Part]) -> Manifest:
-    """The last step: the manifest, and nothing but it and the samples."""
+    """The last step: the manifest, and nothing but it and the samples.
+
+    A sample that is bad now may have been good before: its old file goes.
+    """
     samples = {name: entry for part in parts for name, entry in part.samples.items()}
     bad = {name: reason for part in parts for name, reason in part.quarantined.items()}
     manifest = build_manifest(parts[0].origin, parts[0].splits, samples, bad)
+    remove_partials(store / NAME)
     write_manifest(store / NAME, manifest)
+    for sample in bad.keys() - samples.keys():
+        sample_file(store, sample).unlink(missing_ok=True)
     Unfinished(store).remove()
     return manifest
 

@@ -18,7 +18,8 @@ Schema 1, one JSON object:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from typing import Any
 from slipstream.core.files import json_text, read_json, write_text
 from slipstream.core.version import VERSION
 from slipstream.data.fields import Schema
-from slipstream.data.statistics import Statistics, merge_statistics
+from slipstream.data.statistics import Statistics, check_count, merge_statistics
 
 SCHEMA = 1
 NAME = "manifest.json"
@@ -52,6 +53,10 @@ class SampleEntry:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SampleEntry:
+        for what, least in (("rows", 1), ("bytes", 1), ("crc32", 0)):
+            check_count(what, value[what], least)
+        _check_mapping("parameters", value["parameters"])
+        _check_mapping("files", value["files"])
         return cls(**{**value, "statistics": Statistics.from_json(value["statistics"])})
 
 
@@ -72,7 +77,12 @@ class Origin:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Origin:
-        return cls(Schema.from_json(value["fields"]), **value["provenance"])
+        made = value["provenance"]
+        _check_mapping("provenance", made)
+        _check_mapping("options", made["options"])
+        if isinstance(made["seed"], bool) or not isinstance(made["seed"], int):
+            raise ValueError(f"seed must be a whole number, got {made['seed']!r}")
+        return cls(Schema.from_json(value["fields"]), **made)
 
 
 @dataclass(frozen=True)
@@ -98,14 +108,54 @@ class Manifest:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Manifest:
-        samples = {name: SampleEntry.from_json(entry) for name, entry in value["samples"].items()}
-        statistics = value["statistics"] and Statistics.from_json(value["statistics"])
-        return cls(
-            Origin.from_json(value),
-            {split: tuple(ids) for split, ids in value["splits"].items()},
-            samples,
-            value["quarantined"],
-            statistics,
+        """Raises ValueError, KeyError or TypeError where the value does not follow the schema."""
+        origin = Origin.from_json(value)
+        width = origin.schema.width
+        samples = samples_from_json(value["samples"], width)
+        statistics = None
+        if value["statistics"] is not None:
+            statistics = Statistics.from_json(value["statistics"])
+            _check_width("statistics", statistics, width)
+        splits, quarantined = splits_from_json(value["splits"]), value["quarantined"]
+        _check_mapping("quarantined", quarantined)
+        return cls(origin, splits, samples, quarantined, statistics)
+
+
+def samples_from_json(value: Any, width: int) -> dict[str, SampleEntry]:
+    """Entries by id; ValueError names the one that is wrong."""
+    _check_mapping("samples", value)
+    entries = {}
+    for sample, entry in value.items():
+        check_sample_id(sample)
+        try:
+            _check_mapping("an entry", entry)
+            entries[sample] = SampleEntry.from_json(entry)
+            _check_width("statistics", entries[sample].statistics, width)
+        except KeyError as error:
+            raise ValueError(f"sample {sample}: it must have the key {error}, got none") from None
+        except ValueError as error:
+            raise ValueError(f"sample {sample}: {error}") from None
+    return entries
+
+
+def splits_from_json(value: Any) -> dict[str, tuple[str, ...]]:
+    _check_mapping("splits", value)
+    for split, ids in value.items():
+        if not isinstance(ids, list) or not all(isinstance(sample, str) for sample in ids):
+            raise ValueError(f"split {split!r} must be a list of sample ids, got another value")
+    return {split: tuple(ids) for split, ids in value.items()}
+
+
+def _check_mapping(what: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} must be a mapping, got {value!r}")
+
+
+def _check_width(what: str, statistics: Statistics, width: int) -> None:
+    if len(statistics.mean) != width:
+        raise ValueError(
+            f"{what} must have {width} numbers of each kind, one a column, got"
+            f" {len(statistics.mean)}"
         )
 
 
@@ -150,12 +200,22 @@ def read_manifest(path: Path) -> Manifest:
     """Read and check a manifest; ValueError names the file, what was expected and what came."""
     value = read_json(path)
     check_schema(path, value)
-    try:
+    with naming_file(path):
         return Manifest.from_json(value)
+
+
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Have what is wrong with the JSON of a file be one sentence that names the file."""
+    try:
+        yield
     except KeyError as error:
         raise ValueError(f"{path} must have the key {error}, got none") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     except (TypeError, AttributeError) as error:
-        raise ValueError(f"{path} must follow schema {SCHEMA}, got {error}") from None
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} must follow schema {SCHEMA}, got {reason}") from None
 
 
 def check_schema(path: Path, value: Mapping[str, Any]) -> None:

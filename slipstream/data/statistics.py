@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from slipstream.core.checks import check_whole
 from slipstream.data.cloud import Rows, rechunked
 
 _CHUNK_ROWS = 16384  # fits the cache; changing it changes the last bits of every manifest
@@ -78,11 +79,35 @@ class Statistics:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Statistics:
-        parts = {
-            name: tuple(float(number) for number in value[name])
-            for name in ("mean", "squares", "low", "high")
-        }
-        return cls(int(value["count"]), **parts)
+        """Raises ValueError where they are not numbers, as many of each, that can be true."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"statistics must be a mapping, got {value!r}")
+        check_count("count of statistics", value["count"], 1)
+        parts = {name: _numbers(name, value[name]) for name in ("mean", "squares", "low", "high")}
+        sizes = {name: len(part) for name, part in parts.items()}
+        if len(set(sizes.values())) > 1:
+            raise ValueError(f"statistics must have as many numbers of each kind, got {sizes}")
+        if any(number < 0 for number in parts["squares"]):
+            least = min(parts["squares"])
+            raise ValueError(f"squares of statistics must be at least 0, got {least:g}")
+        return cls(value["count"], **parts)
+
+
+def check_count(name: str, value: Any, minimum: int) -> None:
+    """Raise unless the value is a whole number that fits into 64 bits."""
+    check_whole(name, value, minimum)
+    if value >= 2**63:
+        raise ValueError(f"{name} must be below 2^63, got {len(str(value))} digits")
+
+
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(number) for number in value)
+    except (TypeError, ValueError, OverflowError):
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError(f"{name} of statistics must be a list of finite numbers, got others")
+    return numbers
 
 
 def merge_statistics(parts: Iterable[Statistics]) -> Statistics:

@@ -215,8 +215,11 @@ def _check_header(path: Path, file: Any, shape: tuple[int, int]) -> int:
     try:
         np.lib.format.read_magic(file)
         found, by_column, dtype = np.lib.format.read_array_header_1_0(file)
-    except ValueError as error:
-        raise ValueError(f"{path} must be an npy file, got {error}") from None
+    except OSError:
+        raise
+    except Exception as error:  # the parser of damaged headers raises what Python's own does
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} must be an npy file, got {reason}") from None
     if (found, by_column, dtype) != (shape, False, np.dtype("<f4")):
         order = "column-major" if by_column else "row-major"
         raise ValueError(

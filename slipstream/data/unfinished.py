@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.files import json_text, read_json, write_text
-from slipstream.data.manifest import NAME, Manifest, Origin, SampleEntry, read_manifest
+from slipstream.data.manifest import (
+    NAME,
+    Manifest,
+    Origin,
+    SampleEntry,
+    naming_file,
+    read_manifest,
+    samples_from_json,
+    splits_from_json,
+)
 from slipstream.data.splits import Splits
 from slipstream.data.store import sample_file
 
@@ -42,10 +51,11 @@ class Part:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Part:
+        origin = Origin.from_json(value)
         return cls(
-            Origin.from_json(value),
-            {name: tuple(ids) for name, ids in value["splits"].items()},
-            {name: SampleEntry.from_json(entry) for name, entry in value["samples"].items()},
+            origin,
+            splits_from_json(value["splits"]),
+            samples_from_json(value["samples"], origin.schema.width),
             value["quarantined"],
         )
 
@@ -66,19 +76,29 @@ class Unfinished:
         before = read_manifest(self.store / NAME) if (self.store / NAME).is_file() else None
         if before:
             self._check_origin(before.origin, origin)
-            gone = sorted(set(before.samples) - set(ids))
-            if gone:
-                raise ValueError(
-                    f"the source must still have sample {gone[0]!r} of {self.store}, got none"
-                )
         elif note.is_file():
-            self._check_origin(Origin.from_json(read_json(note)), origin)
+            value = read_json(note)
+            with naming_file(note):
+                begun = Origin.from_json(value)
+            self._check_origin(begun, origin)
         elif self.store.exists() and not _only_folders(self.store, ("ingest", "samples")):
             raise ValueError(f"{self.store} must be a store or an empty folder, got other files")
+        gone = sorted({*(before.samples if before else ()), *self._begun()} - set(ids))
+        if gone:
+            raise ValueError(
+                f"the source must still have sample {gone[0]!r} of {self.store}, got none"
+            )
         (self.path / "done").mkdir(parents=True, exist_ok=True)
         if not note.is_file():
             write_text(note, json_text(origin.to_json()))
         return before
+
+    def _begun(self) -> set[str]:
+        """The samples that an unfinished ingest has recorded, or written and not yet recorded."""
+        if not self.path.is_dir():
+            return set()
+        files = [*self.path.glob("done/*.json"), *self.store.glob("samples/*.npy")]
+        return {file.stem for file in files}
 
     def work_folder(self, shard: tuple[int, int]) -> Path:
         """A new folder to write in; what a killed run of the same shard left is removed."""
@@ -112,7 +132,7 @@ class Unfinished:
     def _recorded(self, sample: str) -> SampleEntry | None:
         try:
             return SampleEntry.from_json(read_json(self._record(sample)))
-        except (FileNotFoundError, ValueError, KeyError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 
     def write_part(self, shard: tuple[int, int], part: Part) -> None:
@@ -131,7 +151,12 @@ class Unfinished:
         if missing or besides:
             got = f"no {', '.join(missing)}" if missing else f"also {', '.join(besides)}"
             raise ValueError(f"{self.store} must hold {count} shards to merge, got {got}")
-        return {path: Part.from_json(read_json(path)) for path in wanted}
+        parts = {}
+        for path in wanted:
+            value = read_json(path)
+            with naming_file(path):
+                parts[path] = Part.from_json(value)
+        return parts
 
     def remove(self) -> None:
         """Everything is in the manifest."""

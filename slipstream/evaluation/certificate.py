@@ -18,6 +18,7 @@ from slipstream.core.configs import converted
 from slipstream.core.files import read_json, write_text
 from slipstream.runs.config import RunConfig
 
+NAME = "certificate.json"
 SCHEMA = 1
 _NAMED = 6
 """Names that a sentence lists before it only counts."""
@@ -185,7 +186,7 @@ def write_certificate(certificate: Certificate, folder: Path) -> Path:
     """Write certificate.json and certificate.txt, and say where the text is."""
     text = folder / "certificate.txt"
     content = json.dumps(certificate.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
-    write_text(folder / "certificate.json", content + "\n")
+    write_text(folder / NAME, content + "\n")
     write_text(text, certificate.text())
     return text
 
@@ -200,10 +201,14 @@ class Verdict:
     """The checks of each run, by its path from the folder of the certificate."""
 
 
+def has_certificate(folder: Path) -> bool:
+    return (folder / NAME).is_file()
+
+
 def read_certificate(folder: Path) -> Verdict | None:
     """The certificate in a folder; None where there is none, ValueError where it cannot be read."""
-    file = folder / "certificate.json"
-    if not file.is_file():
+    file = folder / NAME
+    if not has_certificate(folder):
         return None
     found = read_json(file)
     try:

@@ -175,7 +175,4 @@ def _points_text(protocol: Protocol, points: int | float | None) -> str:
     share = f"{points:.3g} of the points" if isinstance(points, float) else f"{points} points"
     if protocol.repeats == 1:
         return f"{share} of a sample, as in training"
-    return (
-        f"{share} of a sample, as in training; mean and standard deviation over"
-        f" {protocol.repeats} independent draws"
-    )
+    return f"{share} of a sample, as in training; mean over {protocol.repeats} independent draws"

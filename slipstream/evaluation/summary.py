@@ -41,10 +41,12 @@ class Summary:
 def summarise(evaluations: Iterable[Evaluation]) -> list[Summary]:
     """A summary of each experiment, variant and number, in the order they come.
 
-    A number that a seed does not have, or that is not finite there, is left out for that seed.
+    A number that a seed does not have, or that is not finite there, is left out for that seed. Of
+    two evaluations of a seed the last counts.
     """
     found: dict[tuple[str, str, str, str | None], dict[int, Number]] = {}
-    for one in evaluations:
+    last = {(one.experiment, one.variant, one.seed): one for one in evaluations}
+    for one in last.values():
         for number in one.numbers:
             if number.mean is not None:
                 key = (one.experiment, one.variant, number.measure, number.variable)
@@ -58,6 +60,18 @@ def summarise(evaluations: Iterable[Evaluation]) -> list[Summary]:
         )
         for key, by_seed in found.items()
     ]
+
+
+def definition_of(evaluation: Evaluation, measure: str) -> str:
+    """What the number of a seed is: a mean. Older records say that of their spread as well."""
+    text = evaluation.definitions.get(measure, "")
+    return text.replace("mean and standard deviation over", "mean over")
+
+
+def spread_text(summaries: Iterable[Summary]) -> str:
+    """What ± is, where some number has it."""
+    several = any(summary.std is not None for summary in summaries)
+    return "±: standard deviation over the seeds." if several else ""
 
 
 def _noise(numbers: Iterable[Number]) -> float | None:

@@ -2,14 +2,15 @@
 
 A claim holds where the number lies on its side of the bound by two standard deviations, does not
 hold where it lies on the other side by as much, and is undecided in between. A single seed is taken
-to scatter like the baseline's seeds. Where some variants were trained for longer than most, with as
-many seeds of the baseline, a claim on these is decided there.
+to scatter like the baseline's seeds; where that has one seed too, the scatter is unknown and the
+claim undecided. Where some variants were trained for longer than most, with as many seeds of the
+baseline, a claim on these is decided there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,6 +20,7 @@ from slipstream.reports.content import Cell, Table
 from slipstream.reports.gather import RunData
 from slipstream.reports.settings import Group, Swept, longer_groups, main_groups, sweep
 from slipstream.reports.study_tables import words
+from slipstream.runs.evaluation_file import Evaluation
 
 ATTENTION_FREE = "no-token-attention"
 COSTS_LITTLE = 1.08
@@ -31,8 +33,8 @@ COSTS_MUCH = 1.05
 @dataclass(frozen=True)
 class Number:
     value: float
-    std: float = 0.0
-    """0 where the number is not drawn at random, as over a sweep or within one run."""
+    std: float | None = 0.0
+    """0 where the number is not drawn at random, as within one run; None where it is unknown."""
     where: str = ""
 
 
@@ -71,6 +73,8 @@ class Claim:
     kind: Literal["ratio", "error"] = "ratio"
 
     def verdict(self, number: Number) -> str:
+        if number.std is None:
+            return "undecided"
         sign = 1 if self.side == "at most" else -1
         above = sign * (number.value - self.bound)  # negative on the claim's own side
         if above + 2 * number.std <= 0:
@@ -81,19 +85,32 @@ class Claim:
 def ratio(group: Group, variant: str, base: str = BASELINE) -> Number | None:
     """Of validation errors, with the spread of both; none where one of them failed to train."""
     row, over = group.row(variant), group.row(base)
-    if row is None or over is None or {variant, base} & group.failures().keys():
+    if row is None or over is None or _failed(group, variant, base):
         return None
     value = row.mean / over.mean
-    shares = [_share(one, group) for one in (row, over)]
-    return Number(value, abs(value) * math.hypot(*shares))
+    spread = _together(_share(one, group) for one in (row, over))
+    return Number(value, _scaled(spread, abs(value)))
 
 
-def _share(row: Row, group: Group) -> float:
+def _failed(group: Group, *variants: str) -> bool:
+    """Whether one of them failed to train, and so decides nothing."""
+    return bool(group.failures().keys() & set(variants))
+
+
+def _share(row: Row, group: Group) -> float | None:
     """Standard deviation over the mean; the baseline's where there is one seed alone."""
-    if row.std is None:
-        base = group.row(BASELINE)
-        return base.std / base.mean if base and base.std is not None else 0.0
-    return row.std / row.mean
+    own = row if row.std is not None else group.row(BASELINE)
+    return None if own is None or own.std is None else own.std / own.mean
+
+
+def _together(stds: Iterable[float | None]) -> float | None:
+    """Of independent numbers; None where one is unknown."""
+    known = list(stds)
+    return None if None in known else math.hypot(*(std for std in known if std is not None))
+
+
+def _scaled(std: float | None, factor: float) -> float | None:
+    return None if std is None else std * factor
 
 
 def _at_the_longest(
@@ -130,7 +147,7 @@ def _over_sweep(
         if len(found) < 2 or main is None:
             return None
         extreme = pick(found, key=lambda one: one.value)
-        std = extreme.std or extreme.value * main.std / main.value
+        std = extreme.std or _scaled(main.std, extreme.value / main.value)
         return Number(extreme.value, std, extreme.where)
 
     return measure
@@ -146,26 +163,29 @@ def _gap_closed_by_depth(evidence: Evidence) -> Number | None:
     if len(found) < 2 or found[0] is None or found[-1] is None or main is None:
         return None
     value = found[-1].value / found[0].value
-    return Number(value, value * math.sqrt(2) * main.std / main.value)
+    return Number(value, _scaled(main.std, value * math.sqrt(2) / main.value))
 
 
 @_at_the_longest
 def _share_of_gap(group: Group) -> Number | None:
     """How much of what mlp-only lacks a wider one makes up for."""
-    rows = [group.row(name) for name in ("mlp-only", "mlp-only-wide", BASELINE)]
-    if any(row is None for row in rows):
+    names = ("mlp-only", "mlp-only-wide", BASELINE)
+    rows = [group.row(name) for name in names]
+    if any(row is None for row in rows) or _failed(group, *names):
         return None
     narrow, wide, base = (row for row in rows if row is not None)
     gap = narrow.mean - base.mean
     if gap <= 0:
         return None
-    shares = [row.mean * _share(row, group) for row in (narrow, wide)]
-    return Number((narrow.mean - wide.mean) / gap, math.hypot(*shares) / gap)
+    spread = _together(_scaled(_share(row, group), row.mean) for row in (narrow, wide))
+    return Number((narrow.mean - wide.mean) / gap, _scaled(spread, 1 / gap))
 
 
 @_at_the_longest
 def _pressure_over_velocity(group: Group) -> Number | None:
     """The ratio mlp-only over baseline of the pressure, over that of the velocity."""
+    if _failed(group, "mlp-only", BASELINE):
+        return None
     errors = group.summaries("L1")
     ratios = []
     for word in ("pressure", "velocity"):
@@ -173,10 +193,17 @@ def _pressure_over_velocity(group: Group) -> Number | None:
         pair = [errors.get((v, names[0])) if names else None for v in ("mlp-only", BASELINE)]
         if pair[0] is None or pair[1] is None or not pair[1].mean or not pair[0].mean:
             return None
-        spread = (pair[1].std or 0.0) / pair[1].mean
+        spread = _scaled(pair[1].std, 1 / pair[1].mean)
         ratios.append(Number(pair[0].mean / pair[1].mean, spread))
     value = ratios[0].value / ratios[1].value
-    return Number(value, value * math.hypot(ratios[0].std, ratios[1].std))
+    return Number(value, _scaled(_together(one.std for one in ratios), value))
+
+
+def _of_baseline(evaluations: Sequence[Evaluation], group: Group) -> list[Evaluation]:
+    """None where it failed to train."""
+    if _failed(group, BASELINE):
+        return []
+    return [one for one in evaluations if one.variant == BASELINE]
 
 
 @_at_the_longest
@@ -184,8 +211,7 @@ def _largest_noise(group: Group) -> Number | None:
     """Largest relative standard deviation of the baseline's errors over draws of the points."""
     found = [
         Number(number.relative_std, where=str(number.variable))
-        for one in group.evaluations
-        if one.variant == BASELINE
+        for one in _of_baseline(group.evaluations, group)
         for number in one.numbers
         if number.measure == "L1" and number.relative_std is not None
     ]
@@ -195,8 +221,8 @@ def _largest_noise(group: Group) -> Number | None:
 @_at_the_longest
 def _first_layer(group: Group) -> Number | None:
     """Entropy of the first layer over the largest possible, of the baseline."""
-    for one in group.first_seeds():
-        if one.variant == BASELINE and one.slices and one.slices[0].slices > 1:
+    for one in _of_baseline(group.first_seeds(), group):
+        if one.slices and one.slices[0].slices > 1:
             layer = one.slices[0]
             return Number(layer.mean("entropy") / layer.largest_entropy)
     return None
@@ -317,9 +343,10 @@ def claims_table(runs: Sequence[RunData]) -> Table | None:
     caption = (
         "The number that decides each claim, with one standard deviation; it holds where the number"
         " is on its side of the bound by two of them, and is undecided within two. A single seed is"
-        " taken to scatter like the baseline's. Where steps are given, these variants were trained"
-        " for longer than the others. Bounds: 1.08 and 1.17 are the largest costs that the paper"
-        " reports for these two, the others are ours."
+        " taken to scatter like the baseline's; where that has one seed too, the claim is"
+        " undecided. Where steps are given, these variants were trained for longer than the others."
+        " Bounds: 1.08 and 1.17 are the largest costs that the paper reports for these two, the"
+        " others are ours."
     )
     notes = (f"No run bears on: {'; '.join(silent)}.",) if silent else ()
     columns = ("claim", "experiment", "verdict", "number", "must be", "which number")

@@ -5,13 +5,16 @@ A report never loads a model: it reads configs, records, evaluations, certificat
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from slipstream.core.configs import differences
-from slipstream.evaluation.certificate import Finding, listed, read_certificate
+from slipstream.data.manifest import NAME as MANIFEST
+from slipstream.evaluation.certificate import Finding, has_certificate, listed, read_certificate
 from slipstream.evaluation.compare import Curve, read_curve
 from slipstream.models.variants import VARIANTS, Size
 from slipstream.runs.config import FREE, RunConfig
@@ -34,9 +37,11 @@ class RunData:
     starts: tuple[Mapping[str, Any], ...]
     """Where and with what it ran."""
     evaluation: Evaluation | None
-    """The newest."""
+    """The newest on the test split, of the model as it is now."""
     checks: tuple[Finding, ...]
     """Of the study's certificate; empty where there is none."""
+    outdated: bool = False
+    """Whether it has evaluations on the test split, all of an older model."""
 
     @property
     def name(self) -> str:
@@ -49,6 +54,22 @@ class RunData:
     @property
     def size(self) -> Size:
         return self.config.model.size
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """By name, what its errors follow from besides data, variant, seed, size and length."""
+        config = self.config
+        return {
+            **{f"optim.{name}": value for name, value in asdict(config.optim).items()},
+            "schedule": config.schedule,
+            "batch": config.batch,
+            "precision": config.precision,
+            "model.dots": config.model.dots,
+            "data.points": config.data.points,
+            "data.sampling": config.data.sampling,
+            "data.coord_scale": config.data.coord_scale,
+            "data.evaluation_seed": config.data.evaluation_seed,
+        }
 
     @property
     def began(self) -> str:
@@ -91,26 +112,54 @@ def gather(paths: Sequence[Path]) -> Gathered:
     for path in paths:
         if not path.is_dir():
             raise ValueError(f"{path} must be the folder of a run or a study, got no such folder")
-        checks = _read_checks(path, problems)
-        own = []
-        for folder in find_runs(path):
-            key = str(folder.path.relative_to(path))
-            try:
-                own.append(_read_run(folder, checks.get(key, ())))
-            except (ValueError, OSError) as error:
-                problems.append(f"{_LEFT_OUT}: {error}")
-        problems += [*_missing_cells(path), *_unfinished(own, path)]
-        runs += own
+        for study in _studies(path):
+            problems += _missing_cells(study)
+        for place, folders in _places(path).items():
+            runs += _read_place(place, folders, problems)
     if not runs:
         named = ", ".join(map(str, paths))
         unread = [problem for problem in problems if problem.startswith(_LEFT_OUT)]
         why = f": {unread[0]}" if unread else ""
         raise ValueError(f"{named} must have runs that can be read, got none{why}")
     runs = _newest(runs, problems)
-    problems += _other_data(runs)
+    problems += [*_other_data(runs), *_other_settings(runs)]
     order = {name: place for place, name in enumerate(VARIANTS)}
     runs.sort(key=lambda run: (order[run.variant], run.config.seed))
     return Gathered(tuple(runs), tuple(problems))
+
+
+def _places(path: Path) -> dict[Path, list[RunFolder]]:
+    """The studies at or below a folder with their runs, and the folder itself with any others."""
+    audited_as_one = has_certificate(path)
+    found: dict[Path, list[RunFolder]] = {} if audited_as_one else {s: [] for s in _studies(path)}
+    studies = list(found)
+    for run in find_runs(path):
+        place = next((study for study in studies if run.path.is_relative_to(study)), path)
+        found.setdefault(place, []).append(run)
+    return found or {path: []}
+
+
+def _studies(path: Path) -> Iterator[Path]:
+    """At or below a folder, in order; none is looked for in a study or a store."""
+    for folder, below, files in os.walk(path):
+        if STUDY in files:
+            yield Path(folder)
+        if {STUDY, MANIFEST} & set(files):
+            below.clear()
+        below.sort()
+
+
+def _read_place(place: Path, folders: Sequence[RunFolder], problems: list[str]) -> list[RunData]:
+    """The runs of a study, or of another folder."""
+    checks, runs = _read_checks(place, problems), []
+    for folder in folders:
+        key = str(folder.path.relative_to(place))
+        try:
+            runs.append(_read_run(folder, checks.get(key, ())))
+        except (ValueError, OSError) as error:
+            problems.append(f"{_LEFT_OUT}: {error}")
+    problems += _unfinished(runs, place)
+    return runs
 
 
 def _newest(runs: Sequence[RunData], problems: list[str]) -> list[RunData]:
@@ -144,6 +193,19 @@ def _other_data(runs: Sequence[RunData]) -> list[str]:
     ]
 
 
+def _other_settings(runs: Sequence[RunData]) -> Iterator[str]:
+    """Where runs of one experiment were trained with different settings."""
+    for experiment in dict.fromkeys(run.config.experiment for run in runs):
+        own = [run.settings for run in runs if run.config.experiment == experiment]
+        values = {name: dict.fromkeys(str(one[name]) for one in own) for name in own[0]}
+        found = [f"{name} ({', '.join(had)})" for name, had in values.items() if len(had) > 1]
+        if found:
+            yield (
+                f"{experiment}: runs differ in {', '.join(found)}; only runs of the same settings"
+                " are compared"
+            )
+
+
 def _is_again(one: RunData, other: RunData) -> bool:
     if one.data_hash != other.data_hash:
         return False
@@ -151,15 +213,18 @@ def _is_again(one: RunData, other: RunData) -> bool:
 
 
 def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:
-    evaluations = read_evaluations(folder)
+    tested = [one for one in read_evaluations(folder) if one.protocol.split == "test"]
+    best = [row["weights"] for row in folder.history("validation") if row["best"]]
+    current = [one for one in tested if not best or one.weights == best[-1]]
     return RunData(
         folder,
         folder.read_config(),
         read_curve(folder),
         any(row["reason"] == "finished" for row in folder.history("stop")),
         tuple(folder.history("start")),
-        evaluations[-1] if evaluations else None,
+        current[-1] if current else None,
         checks,
+        outdated=bool(tested) and not current,
     )
 
 
@@ -180,8 +245,6 @@ def _read_checks(path: Path, problems: list[str]) -> Mapping[str, tuple[Finding,
 
 def _missing_cells(study: Path) -> Iterator[str]:
     """Cells that a study plans and that are not there."""
-    if not (study / STUDY).is_file():
-        return
     try:
         planned = read_planned(study)
     except ValueError as error:
@@ -198,9 +261,16 @@ def _unfinished(runs: Sequence[RunData], path: Path) -> Iterator[str]:
             yield f"{run.name} is {run.status}{_last_words(run)}"
         elif run.curve.failure:
             yield f"{run.name}, in {path.name}: {run.curve.failure}"
-    unknown = [run.name for run in runs if run.finished and run.evaluation is None]
+    missing = [run for run in runs if run.finished and run.evaluation is None]
+    unknown = [run.name for run in missing if not run.outdated]
     if unknown:
         yield f"not evaluated: {listed(unknown)} (slipstream evaluate {path})"
+    outdated = [run.name for run in runs if run.outdated]
+    if outdated:
+        yield (
+            f"trained further since the evaluation, which is left out: {listed(outdated)}"
+            f" (slipstream evaluate {path})"
+        )
 
 
 def _last_words(run: RunData) -> str:

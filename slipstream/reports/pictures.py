@@ -25,6 +25,10 @@ from slipstream.runs.evaluation_file import Evaluation
 _NEAR_WALL = 0.05
 """Share of the points that are taken for those at the wall."""
 
+_FIXED = ("ratios", "curves", "controls", "depth", "locality", "systems")
+NAMES = (*_FIXED, "field-*", "entropy-*", "slices-*")
+"""Of all figures that a report may have, as patterns."""
+
 
 class Gallery:
     """Draws figures: into files, where a folder is given, and as SVG for the page."""

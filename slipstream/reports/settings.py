@@ -17,7 +17,10 @@ Swept = Literal["slices", "layers", "steps"]
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in variant and seed alone, or also in their steps where they had to."""
+    """Runs that differ in variant and seed alone, or also in their steps where they had to.
+
+    That is of all that a result follows from: see `RunData.settings`.
+    """
 
     experiment: str
     size: Size
@@ -26,6 +29,11 @@ class Group:
     @property
     def steps(self) -> int:
         return self.runs[0].config.steps
+
+    @property
+    def data_hash(self) -> str | None:
+        """None where no run of it says."""
+        return next((run.data_hash for run in self.runs if run.data_hash), None)
 
     def at(self, field: Swept) -> int:
         return self.steps if field == "steps" else getattr(self.size, field)
@@ -121,6 +129,18 @@ def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
     return found
 
 
+def on_other_data(runs: Sequence[RunData], field: Swept) -> list[Group]:
+    """Groups of a sweep whose data are not those of the one at the main group's place."""
+    mains = {main.experiment: main for main in main_groups(runs)}
+    found = []
+    for groups in sweep(runs, field):
+        main = mains[groups[0].experiment]
+        usual = next((g for g in groups if g.at(field) == main.at(field)), main).data_hash
+        if usual is not None:
+            found += [group for group in groups if group.data_hash not in (usual, None)]
+    return found
+
+
 def swept_variants(groups: Sequence[Group]) -> set[str]:
     """Those that were run at more than one value."""
     found = [variant for group in groups for variant in group.variants]
@@ -128,7 +148,7 @@ def swept_variants(groups: Sequence[Group]) -> set[str]:
 
 
 def _differ_in(field: Swept, group: Group, main: Group) -> bool:
-    if group.experiment != main.experiment:
+    if group.experiment != main.experiment or group.runs[0].settings != main.runs[0].settings:
         return False
     if field == "steps":
         return group.size == main.size
@@ -138,7 +158,7 @@ def _differ_in(field: Swept, group: Group, main: Group) -> bool:
 def _all_groups(runs: Iterable[RunData]) -> list[Group]:
     """A second run of the same variant and seed belongs to another group: that of its length.
 
-    Runs on other data are never in one group, whatever else they have in common.
+    Runs on other data or with other settings are never in one group.
     """
     found: dict[tuple[str, Size], list[list[RunData]]] = {}
     for run in runs:
@@ -155,7 +175,7 @@ def _all_groups(runs: Iterable[RunData]) -> list[Group]:
 
 
 def _apart(one: RunData, other: RunData) -> bool:
-    """Whether two runs cannot be in one group: the same cell again, or on other data."""
+    """Whether two runs cannot be in one group: the same cell again, other data or settings."""
     known = {run.data_hash for run in (one, other)} - {None}
     same_cell = (one.variant, one.config.seed) == (other.variant, other.config.seed)
-    return same_cell or len(known) > 1
+    return same_cell or len(known) > 1 or one.settings != other.settings

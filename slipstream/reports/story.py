@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.runtime import versions
+from slipstream.evaluation.summary import definition_of
 from slipstream.reports import pictures
 from slipstream.reports.claims import claims_table
-from slipstream.reports.content import Definition, Report, RunCard, Section, Table
+from slipstream.reports.content import Definition, Picture, Report, RunCard, Section, Table
 from slipstream.reports.gather import Gathered, RunData
 from slipstream.reports.insight_tables import insight_tables
 from slipstream.reports.pictures import Gallery
@@ -30,6 +31,7 @@ _SECTIONS = {
     "Speed and memory": ("systems-model", "systems-layer"),
 }
 """Where each table stands."""
+TABLES = tuple(name for names in _SECTIONS.values() for name in names)
 
 
 def tell(
@@ -78,6 +80,10 @@ def tables_of(report: Report) -> list[Table]:
     return [item for part in report.sections for item in part.items if isinstance(item, Table)]
 
 
+def pictures_of(report: Report) -> list[Picture]:
+    return [item for part in report.sections for item in part.items if isinstance(item, Picture)]
+
+
 def _subtitle(runs: Sequence[RunData]) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in versions().items())
     devices = dict.fromkeys(start["device"] for run in runs for start in run.starts)
@@ -124,7 +130,7 @@ def _definitions(runs: Sequence[RunData]) -> list[Definition]:
         ),
     ]
     texts: dict[str, str] = {}
-    for run in runs:
-        for measure, text in run.evaluation.definitions.items() if run.evaluation else ():
-            texts.setdefault(measure, text)
+    for one in (run.evaluation for run in runs if run.evaluation):
+        for measure in one.definitions:
+            texts.setdefault(measure, definition_of(one, measure))
     return found + [Definition(f"test {measure}", text) for measure, text in texts.items()]

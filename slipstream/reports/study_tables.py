@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from slipstream.evaluation.compare import Row, ratio_std
+from slipstream.evaluation.summary import definition_of, spread_text
 from slipstream.models.variants import BASELINE, VARIANTS
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.gather import RunData
-from slipstream.reports.settings import Group, Swept, main_groups, sweep, swept_variants
+from slipstream.reports.settings import (
+    Group,
+    Swept,
+    main_groups,
+    on_other_data,
+    sweep,
+    swept_variants,
+)
 
 NOT_RUN = Cell(text="not run", kind="text")
 HEADLINE = (BASELINE, "no-token-attention")
@@ -105,19 +113,20 @@ def _seeds(groups: Sequence[Group]) -> str:
 
 def per_variable(groups: Sequence[Group], measure: str) -> Table | None:
     """Test errors of each variable in physical units."""
-    variants, rows = variants_of(groups), []
+    variants, rows, shown = variants_of(groups), [], []
     for group in groups:
         errors = group.summaries(measure)
+        shown += list(errors.values())
         for variable in dict.fromkeys(variable for _, variable in errors):
             found = [errors.get((variant, variable)) for variant in variants]
             cells = [NOT_RUN if s is None else Cell(s.mean, s.std) for s in found]
             rows.append((words(group.experiment), words(str(variable)), *with_best(cells)))
     if not rows:
         return None
-    texts = [one.definitions.get(measure, "") for group in groups for one in group.evaluations]
+    texts = [definition_of(one, measure) for group in groups for one in group.evaluations]
     definition = "; ".join(dict.fromkeys(texts))
     title = f"Test error of each variable, relative {measure}"
-    caption = definition[:1].upper() + definition[1:] + "."
+    caption = f"{definition[:1].upper()}{definition[1:]}. {spread_text(shown)}".strip()
     columns = ("experiment", "variable", *variants)
     return Table(f"variables-{measure.lower()}", title, caption, columns, tuple(rows))
 
@@ -230,6 +239,9 @@ def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
         f"Validation error of the baseline, and of the other variants over that of the baseline"
         f" with the same {letter}."
     )
+    elsewhere = [_place(group, field) for group in on_other_data(runs, field)]
+    if elsewhere:
+        caption += f" On other data: {', '.join(elsewhere)}."
     notes = [
         f"{group.experiment}, {letter} = {group.at(field)}, {variant}: {what}."
         for group in groups
@@ -237,3 +249,11 @@ def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
     ]
     columns = ("experiment", letter, BASELINE, *others)
     return Table(f"sweep-{field}", title, caption, columns, tuple(rows), tuple(notes))
+
+
+def _place(group: Group, field: Swept) -> str:
+    """As "poisson 4,000 steps" or "poisson G = 8"."""
+    where = (
+        f"{group.steps:,} steps" if field == "steps" else f"{SWEEPS[field][0]} = {group.at(field)}"
+    )
+    return f"{group.experiment} {where}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from slipstream.reports.claims import evidence_of
@@ -10,7 +10,8 @@ from slipstream.reports.conclusion import conclude_all
 from slipstream.reports.content import PAGE, Report
 from slipstream.reports.gather import gather
 from slipstream.reports.page import write_page
-from slipstream.reports.story import tables_of, tell
+from slipstream.reports.pictures import NAMES
+from slipstream.reports.story import TABLES, pictures_of, tables_of, tell
 from slipstream.reports.system_tables import read_bench
 from slipstream.reports.tables import write_tables
 
@@ -31,4 +32,17 @@ def write_report(
     )
     write_tables(tables_of(told), out / "tables")
     write_page(told, out / PAGE)
+    _drop_older(out / "tables", TABLES, (".md", ".tex"), {one.name for one in tables_of(told)})
+    _drop_older(out / "figures", NAMES, (".svg", ".png"), {one.name for one in pictures_of(told)})
     return told
+
+
+def _drop_older(
+    folder: Path, patterns: Sequence[str], endings: Sequence[str], written: Collection[str]
+) -> None:
+    """Remove what an older report wrote and this one did not."""
+    for pattern in patterns:
+        for ending in endings:
+            for file in folder.glob(pattern + ending):
+                if file.stem not in written and file.is_file():
+                    file.unlink()

@@ -120,6 +120,8 @@ def target(**changes: Any) -> dict[str, Any]:
         (target(**{"from": {"array": "p", "location": "face"}}), "one of point, cell, got 'face'"),
         (target(**{"from": {"array": ["a", "b"], "components": 2}}), "components must be 1 where"),
         (target(scale="big"), "targets[0].scale must be a number, got 'big'"),
+        (target(scale=10**400), "targets[0].scale must be a number, got 1000000"),
+        (f"schema: {'1' * 5000}", "card.yaml must be YAML, got Exceeds the limit"),
         (target(subtract=[1, 2]), "subtract must be one number, or 1: one for each component"),
         (changed(targets=[]), "targets must have at least one entry"),
         (changed(targets={}), "targets must be a list, got a mapping with the keys none"),
@@ -131,6 +133,9 @@ def target(**changes: Any) -> dict[str, Any]:
         (changed(files={"m": "/data/{id}.vtp"}), "files.m must be a path below the raw folder"),
         (changed(files={"m": "../{id}.vtp"}), "files.m must be a path below the raw folder"),
         (changed(files={"m": "{name}.vtp"}), "files.m must have no other braces than {id}"),
+        (changed(files={"m": "{id}{id}.vtp"}), "files.m must have ** as a whole part of the path"),
+        (changed(files={"m": "sub**/{id}.vtp"}), "part of the path only, and text between {id} an"),
+        (changed(files={"m": "sub**/{id}.vtp"}), "got 'sub**/{id}.vtp'"),
         (changed(files={"m": "a.vtp"}), "files must have {id} in the pattern of one that arrays"),
         (changed(files={"m": "{id}.vtp", "n": "x"}), "targets[0].from must have the key 'file'"),
         (changed(match="nearest"), "match must be one of coordinates, order, got 'nearest'"),
@@ -218,8 +223,8 @@ def test_a_table_has_a_row_for_each_sample(name: str, text: str, tmp_path: Path)
 
 def test_parameters_of_one_sample(tmp_path: Path) -> None:
     for name, text in (
-        ("p.json", '{"flow": {"U": 3, "dir": [1, 0, 0]}, "name": "x"}'),
-        ("p.yml", "flow: {U: 3, dir: [1, 0, 0]}\nname: x\n"),
+        ("p.json", f'{{"flow": {{"U": 3, "dir": [1, 0, 0]}}, "name": "x", "big": {10**400}}}'),
+        ("p.yml", f"flow: {{U: 3, dir: [1, 0, 0]}}\nname: x\nbig: {10**400}\n"),
     ):
         path = tmp_path / name
         path.write_text(text)
@@ -229,7 +234,8 @@ def test_parameters_of_one_sample(tmp_path: Path) -> None:
         for key, count, sentence in (
             ("flow.dir", 1, rf"{name}: 'flow.dir' must be a number, got \[1, 0, 0\]"),
             ("name", 1, "'name' must be a number, got 'x'"),
-            ("V", 1, "must have the parameter 'V', got flow.U, flow.dir, name"),
+            ("big", 1, "'big' must be a number, got 10000000000"),
+            ("V", 1, "must have the parameter 'V', got flow.U, flow.dir, name, big"),
         ):
             with pytest.raises(ValueError, match=sentence):
                 numbers(row, key, count, path)
@@ -248,6 +254,11 @@ def test_parameters_of_one_sample(tmp_path: Path) -> None:
         ("t.csv", "case,U\n1,2\n1,3\n", "must have one row for '1', got two"),
         ("t.csv", "case,case\n1,2\n", "different names in its header, got 'case' twice"),
         ("t.csv", "name,U\n1,2\n", "the id of every row in 'case', got one with only name, U"),
+        ("t.csv", 'case,U\n1,"' + 140_000 * "2", "must be CSV, got field larger than field limit"),
+        ("t.json", '{"a": {"U": 1}, "a": {"U": 2}}', "got the key 'a' for the second time"),
+        ("t.json", '{"a": {"U": 1, "U": 2}}', "must be JSON, got the key 'U' for the second time"),
+        ("t.json", '{"a": {"U": 1}, " a": {"U": 2}}', "must have one row for 'a', got two"),
+        ("t.json", f'{{"a": {"1" * 5000}}}', "must be JSON, got Exceeds the limit"),
         ("t.json", "{", "must be JSON, got Expecting property name"),
         ("t.json", "3", "must be a mapping or a list of them, got int"),
         ("t.json", '{"1": 2}', "must map every id to its parameters, got a mapping of numbers"),

@@ -91,6 +91,10 @@ def _set(*keys: Any, to: Any) -> Callable[[Path], None]:
             ["statistics of shear[0] must be those of the split 'train'"],
         ),
         (
+            _set("statistics", "std", to=[9.0] * 11),
+            ["std of statistics must follow from their squares, got other numbers"],
+        ),
+        (
             _set("statistics", to=None),
             ["statistics must be there for the split 'train', and without it absent"],
         ),
@@ -117,6 +121,45 @@ def test_what_is_found(store: Path, damage: Callable[[Path], Any], messages: lis
     assert len(found) == len(messages), found
     for message, expected in zip(found, messages, strict=True):
         assert message.startswith(expected.format(store=store)), message
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_set("samples", "s02", "bytes", to=None), "sample s02: bytes must be a whole number of"),
+        (_set("samples", "s02", "crc32", to=None), "sample s02: crc32 must be a whole number of"),
+        (_set("samples", "s02", "rows", to=10**400), "rows must be below 2^63, got 401 digits"),
+        (_set("samples", "s02", to=None), "sample s02: an entry must be a mapping, got None"),
+        (_set("samples", "s02", to={}), "sample s02: it must have the key 'rows', got none"),
+        (_set("samples", "../s02", to={}), "a sample id must have 1 to 200 letters"),
+        (_set("quarantined", to=None), "quarantined must be a mapping, got None"),
+        (_set("splits", "test", to=None), "split 'test' must be a list of sample ids, got"),
+        (_set("provenance", "seed", to=None), "seed must be a whole number, got None"),
+        (_set("statistics", "squares", to=[]), "statistics must have as many numbers of each kind"),
+        (_set("statistics", "squares", 0, to=-1), "squares of statistics must be at least 0, got"),
+        (_set("statistics", "mean", 0, to=None), "mean of statistics must be a list of finite"),
+        (_set("fields", "targets", to=[]), "must have 7 numbers of each kind, one a column, got"),
+    ],
+)
+def test_a_damaged_manifest_is_one_sentence(
+    store: Path, damage: Callable[[Path], Any], message: str
+) -> None:
+    damage(store)
+    (found,) = check_store(store)
+    assert str(found).startswith(f"{store}/manifest.json: ") and message in str(found), found
+
+
+def test_wrong_bytes_of_a_header_are_a_finding(store: Path) -> None:
+    file = store / "samples/s01.npy"
+    whole = file.read_bytes()
+    for place in range(
+        len("\x93NUMPYvvhh{'descr': '<f4', 'fortran_order': False, 'shape': (501, 11)")
+    ):
+        for byte in b")}]('\0\n\xff":
+            if byte != whole[place]:
+                file.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+                (found, *more) = check_store(store)
+                assert found.sample == "s01" and "\n" not in str(found), found
 
 
 def test_workers_find_the_same(store: Path) -> None:

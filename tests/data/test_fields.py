@@ -44,6 +44,10 @@ def test_groups_join_fields_and_none_leaves_one_out() -> None:
             lambda: Schema((Field("x"),), (Field("x"),), ()),
             "field names must be unique, got x more than once",
         ),
+        (
+            lambda: Schema((Field("x"),), (), (Field("coords"),)),
+            "field names must be other than coords, features, targets, which are .* got 'coords'",
+        ),
         (lambda: SCHEMA.columns("presure"), "field must be one of .* did you mean 'pressure'?"),
     ],
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from slipstream.data import distance as search
+from slipstream.data.edges import open_area
 from slipstream.data.geometry import (
     NearestTriangle,
     cell_normals,
@@ -208,8 +209,32 @@ def test_outward_is_outward(y: float) -> None:
     holed = triangles[3:]
     assert orient_outward(points, holed) is holed
     assert np.array_equal(orient_outward(points, holed[:, ::-1]), holed)
-    with pytest.raises(ValueError, match="must be closed .* got one with 53% of its area open"):
+    with pytest.raises(ValueError, match="must be closed .* got one with holes of 5.% of its area"):
         orient_outward(points, triangles[(points[triangles].mean(1)[:, 2] > 0)])
+
+
+def test_a_tube_without_ends_is_open() -> None:
+    """The area vectors of its two ends cancel."""
+    tube = pv.Cylinder(capping=False, resolution=24, height=4).triangulate()
+    points, triangles = np.asarray(tube.points), np.asarray(tube.regular_faces)
+    for turned in (triangles, triangles[:, ::-1]):
+        with pytest.raises(ValueError, match="must be closed .* got one with holes of 12% of its"):
+            orient_outward(points, turned)
+    tube = pv.Cylinder(resolution=24, height=4).triangulate()  # its ends have their own points
+    points, triangles = np.asarray(tube.points), np.asarray(tube.regular_faces)
+    assert open_area(points, triangles) == 0
+    assert orient_outward(points, triangles) is triangles
+    assert np.array_equal(orient_outward(points, triangles[:, ::-1]), triangles)
+
+
+def test_a_gap_without_width_is_no_hole() -> None:
+    points = np.array([[0, 0, 0], [2, 0, 0], [1, 1, 0], [1, -1, 0], [1, 0, 0], [1, 0, 1]], float)
+    lower = [[0, 1, 2], [0, 3, 1]]
+    upper = [[0, 2, 5], [2, 1, 5], [1, 3, 5], [3, 0, 5]]
+    assert open_area(points, np.array(lower + upper)) == 0
+    divided = [[0, 4, 2], [4, 1, 2], [0, 3, 1]]  # one side of the edge 0-1 has a point more
+    assert open_area(points, np.array(divided + upper)) == 0
+    assert open_area(points, np.array(upper)) == pytest.approx(2)
 
 
 def test_cell_normals_of_polygons_in_their_order(tmp_path: Path) -> None:

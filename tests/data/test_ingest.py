@@ -138,6 +138,29 @@ def test_a_lost_sample_is_made_again(tmp_path: Path, whole: dict[str, bytes]) ->
     assert report.written == ("s01", "s05") and contents(store) == whole
 
 
+def test_a_damaged_sample_whose_source_is_bad_now_goes(tmp_path: Path) -> None:
+    given = {"train": [f"s{i:02d}" for i in range(8)]}
+    ingest(Made(8, given=given), tmp_path / "store")
+    (tmp_path / "store/samples/s03.npy").write_bytes(b"short")
+    for store in (tmp_path / "store", tmp_path / "fresh"):
+        assert list(ingest(Made(8, bad={"s03": "nan"}, given=given), store).quarantined) == ["s03"]
+    assert contents(tmp_path / "store") == contents(tmp_path / "fresh")
+    assert check_store(tmp_path / "store") == []
+
+
+def test_an_unfinished_store_whose_source_has_lost_a_sample(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    ingest(Made(6), store, shard=(1, 2))
+    for lost in ("recorded", "written only"):
+        before = contents(store)
+        with pytest.raises(ValueError, match="the source must still have sample 's05' of .*, got"):
+            ingest(Made(5), store)
+        assert contents(store) == before, lost
+        (store / "ingest/done/s05.json").unlink(missing_ok=True)
+    ingest(Made(6), store)
+    assert check_store(store) == []
+
+
 def test_a_failing_shard_leaves_the_others_alone(tmp_path: Path) -> None:
     running = tmp_path / "ingest" / "work-1-of-2-running"
     running.mkdir(parents=True)
@@ -359,16 +382,19 @@ def test_killed_with_workers(tmp_path: Path, whole: dict[str, bytes]) -> None:
 
 
 class _Killed(BaseException):
-    """As a kill does, it lets no handler tidy up: see below."""
+    """As after a kill, no handler tidies up: see below."""
 
 
 def test_stopped_before_every_change_of_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
 ) -> None:
-    """Dies before the 1st, 2nd, 3rd, ... rename or removal, until a run is through."""
+    """Dies before the 1st, 2nd, 3rd, ... rename or removal, until a run is through.
+
+    The dead remove no files, and who goes on has another process id.
+    """
     from slipstream.core import files
 
-    real_replace, real_remove = os.replace, unfinished.shutil.rmtree
+    real_replace, real_remove, real_unlink = os.replace, unfinished.shutil.rmtree, Path.unlink
     left = 0
 
     def counted(real: Any) -> Any:
@@ -381,6 +407,12 @@ def test_stopped_before_every_change_of_the_disk(
 
         return change
 
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        if left >= 0:
+            real_unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    monkeypatch.setattr(files.os, "getpid", lambda: 1 if left > 1000 else 2)
     monkeypatch.setattr(files.os, "replace", counted(real_replace))
     monkeypatch.setattr(unfinished.shutil, "rmtree", counted(real_remove))
     monkeypatch.setattr(unfinished.Unfinished, "give_up", lambda self, work: None)
@@ -396,6 +428,18 @@ def test_stopped_before_every_change_of_the_disk(
         ingest(Made(8, bad={"s03": "nan"}), store)
         assert contents(store) == whole, f"stopped before change {stops}"
     assert stops == 18  # origin, two for each good sample, work, the manifest, all of ingest
+
+
+def test_only_our_own_partial_files_are_removed(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    ingest(Made(2), store)
+    before = contents(store)
+    kept = (".manifest.json.x.partial", ".notes.json.7.partial", "manifest.json.7.partial")
+    for again in (lambda: merge(store), lambda: ingest(Made(2), store)):
+        for name in (".manifest.json.7.partial", *kept):
+            (store / name).touch()
+        again()
+        assert contents(store) == before | dict.fromkeys(kept, b"")
 
 
 def _children(pid: int) -> list[int]:

@@ -342,6 +342,25 @@ def test_a_volume_at_cells_with_a_body_and_a_file_of_parameters_each(tmp_path: P
     assert (distance >= exact - 1e-6).all() and (distance - exact).max() < 0.05
 
 
+def test_names_of_parts_get_other_names(tmp_path: Path) -> None:
+    for k in range(3):
+        save(with_fields(ball(), features=np.arange(162.0)), tmp_path / f"{k}.vtp")
+    (tmp_path / "t.csv").write_text("id,targets\n0,1\n1,2\n2,3\n")
+    (tmp_path / "card.yaml").write_text(draft_card(look_at(tmp_path)), "utf-8")
+    names = [field.name for field in read_card(tmp_path / "card.yaml").schema.fields]
+    assert names == ["position", "normals", "sample_targets", "features_2"]
+
+
+def test_arrays_that_a_card_cannot_tell_apart(tmp_path: Path) -> None:
+    ones = np.ones(162)
+    for k in range(3):
+        arrays = {"p": ones, "p\u00a0old": 2 * ones, "q\u00a0new": 3 * ones}
+        save(with_fields(ball(), **arrays), tmp_path / f"{k}.vtp")
+    text = draft_card(look_at(tmp_path))
+    assert '# - {name: p_old, unit: "1", from: {array: "p*"}}  # other arrays begin like' in text
+    assert '{array: "q*"}' in text
+
+
 def test_what_differs_between_samples_is_said(tmp_path: Path) -> None:
     x = np.asarray(ball().points)
     save(with_fields(ball(), p=pressure(x), T=x[:, 0]), tmp_path / "a.vtp")

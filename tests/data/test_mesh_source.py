@@ -205,6 +205,15 @@ def test_normals_of_an_open_surface_are_those_of_its_faces(tmp_path: Path) -> No
     np.testing.assert_allclose(found["normal"], np.tile((0, 0, -1), (12, 1)), atol=1e-6)
 
 
+def test_normals_of_an_open_tube_are_those_of_its_faces(tmp_path: Path) -> None:
+    tube = pv.Cylinder(capping=False, resolution=24, height=4, direction=(0, 0, 1))
+    tube = tube.triangulate().flip_faces()
+    save(with_fields(tube), tmp_path / "raw" / "a.vtp")
+    normals = [{"name": "normal", "computed": "normals"}]
+    found = columns(source_of(tmp_path / "raw", features=normals), "a")
+    assert ((found["normal"] * found["position"])[:, :2].sum(1) < 0).all()
+
+
 def test_an_array_at_the_other_location_is_averaged(tmp_path: Path) -> None:
     grid = block()
     at = np.asarray(grid.cell_centers().points)
@@ -321,6 +330,14 @@ def test_a_card_that_fits_no_sample(tmp_path: Path) -> None:
     ):
         ingest(source, tmp_path / "store")
     assert not (tmp_path / "store").exists()
+
+
+def test_a_name_that_ends_with_a_star_is_itself_before_it_is_a_beginning(tmp_path: Path) -> None:
+    ones = np.ones(162)
+    save(with_fields(ball(), **{"u": ones, "u*": 2 * ones, "v (m)": 3 * ones}), tmp_path / "a.vtp")
+    for array, value in (("u", 1), ("u*", 2), ("v*", 3)):
+        wanted = [{"name": "u", "unit": "m/s", "from": {"array": array}}]
+        assert (columns(source_of(tmp_path, targets=wanted), "a")["u"] == value).all()
 
 
 def test_splits_ids_and_files(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_manifests_that_are_none(store: Store, tmp_path: Path) -> None:
         ({"schema": 2}, "schema must be at most 1, got 2: a newer slipstream wrote it$"),
         ({"schema": None}, "schema must be a whole number of at least 1, got None"),
         ({"schema": 1, "splits": "gone"}, "manifest.json must have the key 'splits', got none"),
-        ({"splits": {}, "samples": 3}, "manifest.json must follow schema 1, got"),
+        ({"splits": {}, "samples": 3}, "manifest.json: samples must be a mapping, got 3"),
     ):
         _change(path, **changes)
         with pytest.raises(ValueError, match=message):

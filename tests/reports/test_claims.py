@@ -48,10 +48,11 @@ def claim(side: str, bound: float) -> Claim:
         ("at least", 1.1, 0.04, "holds"),
         ("at least", 1.1, 0.06, "undecided"),
         ("at least", 0.9, 0.04, "does not hold here"),
+        ("at least", 2.0, None, "undecided"),
     ],
 )
 def test_a_verdict_wants_two_standard_deviations(
-    side: str, value: float, std: float, verdict: str
+    side: str, value: float, std: float | None, verdict: str
 ) -> None:
     assert claim(side, 1.0).verdict(Number(value, std)) == verdict
 
@@ -70,6 +71,20 @@ def test_attention_coupling_and_stream() -> None:
     assert found["The point stream"] == ("1.06 ± 0.02×", "undecided")
     assert found["Slicing anew in"][1] == "does not hold here"
     assert "Tying has nothing" not in found
+
+
+def test_one_seed_of_everything_decides_no_ratio() -> None:
+    runs = [run("baseline", 1.0), run("no-token-attention", 1.0), run("frozen-slice", 1.0)]
+    runs += [run("mlp-only", 2.0), run("mlp-only-wide", 2.0), run("slice-once", 2.0)]
+    for size in ({"slices": 8}, {"layers": 2}):
+        runs += [run(each.variant, 1.0, **size) for each in runs[:6]]
+    found = verdicts(*runs)
+    assert {verdict for _, verdict in found.values()} == {"undecided"}
+    assert {"Token attention is", "Capacity does not", "It does not"} <= found.keys()
+    assert found["The coupling is"] == ("2.00×", "undecided"), "without an error bar"
+    seeds = [run("untied", 2.0, seed) for seed in (0, 1)]
+    seeds += [run("untied-no-token-attention", 2.0, seed) for seed in (0, 1)]
+    assert verdicts(*runs, *seeds)["Tying has nothing"] == ("1.00×", "holds")
 
 
 def test_tying_compares_the_untied_with_the_untied() -> None:
@@ -94,7 +109,7 @@ def test_pressure_and_velocity() -> None:
         run("baseline", 1.0, evaluation=evaluation("baseline", **errors)),
         run("mlp-only", 2.0, evaluation=evaluation("mlp-only", **worse)),
     )
-    assert found["Pressure suffers more"] == ("2.00×", "holds")
+    assert found["Pressure suffers more"] == ("2.00×", "undecided"), "of one seed"
     other = evaluation("baseline", 1, pressure_coefficient=0.12, surface_velocity=0.2)
     found = verdicts(
         run("baseline", 1.0, evaluation=evaluation("baseline", **errors)),
@@ -194,6 +209,19 @@ def test_a_run_that_failed_to_train_is_no_evidence() -> None:
     diverged = run("no-token-attention", 1.0)
     diverged = replace(diverged, curve=replace(diverged.curve, errors={100: 0.01, 200: 0.02}))
     assert "Token attention is" not in verdicts(*BASE, diverged)
+
+
+def test_a_failed_baseline_decides_nothing() -> None:
+    errors = {"pressure_coefficient": 0.1, "surface_velocity": 0.2}
+    layer = LayerSlices("first", 4, (0.5,), (0.8 * math.log(4),), (4.0,), (0,))
+    own = [replace(evaluation("baseline", s, 3, **errors), slices=(layer,)) for s in (0, 1)]
+    others = [
+        run("mlp-only", 200, evaluation=evaluation("mlp-only", **errors)),
+        run("mlp-only-wide", 150),
+    ]
+    seeds = [run("baseline", 50, s, evaluation=own[s]) for s in (0, 1)]
+    assert len(verdicts(*seeds, *others)) == 5
+    assert verdicts(seeds[0], run("baseline", 110, 1, evaluation=own[1]), *others) == {}
 
 
 def test_without_anything_to_compare_there_is_no_table() -> None:

@@ -6,7 +6,14 @@ import pytest
 
 from slipstream.reports.claims import evidence_of
 from slipstream.reports.conclusion import conclude_all
+from slipstream.reports.gather import RunData
 from tests.reports.made_data import run
+
+
+def twice(variant: str, error: float, name: str = "poisson") -> list[RunData]:
+    """Two seeds that do not scatter, so that all is decided."""
+    return [run(variant, error, seed, name=name) for seed in (0, 1)]
+
 
 USUAL = {"baseline": 0.4, "no-token-attention": 0.4, "mlp-only": 0.8, "slice-once": 0.6}
 
@@ -24,7 +31,7 @@ USUAL = {"baseline": 0.4, "no-token-attention": 0.4, "mlp-only": 0.8, "slice-onc
     ],
 )  # fmt: skip
 def test_the_sentence_follows_from_the_numbers(errors: dict[str, float], sentence: str) -> None:
-    runs = [run(variant, error) for variant, error in (USUAL | errors).items()]
+    runs = [one for variant, error in (USUAL | errors).items() for one in twice(variant, error)]
     assert sentence in conclude_all(evidence_of(runs))
 
 
@@ -40,17 +47,22 @@ def test_what_the_seeds_do_not_decide_is_said_to_be_undecided() -> None:
     assert said.startswith("These runs say nothing of the variants. Of the baseline: its training")
 
 
+def test_one_seed_of_everything_is_undecided() -> None:
+    said = conclude_all(evidence_of([run(variant, error) for variant, error in USUAL.items()]))
+    assert said.count("Whether") == said.count("is undecided here: ") == 3
+
+
 def test_what_was_not_run_is_not_spoken_of() -> None:
     assert conclude_all(evidence_of([run("baseline", 0.1)])) == ""
-    said = conclude_all(evidence_of([run("baseline", 0.1), run("mlp-only", 0.2)]))
+    said = conclude_all(evidence_of([*twice("baseline", 0.1), run("mlp-only", 0.2)]))
     assert (
         said == "The coupling is not removable here: mlp-only has 2.00 times the baseline's error."
     )
 
 
 def test_several_experiments_are_told_together() -> None:
-    runs = [run(v, e, name=name) for name in ("a", "b", "c") for v, e in USUAL.items()]
-    runs += [run("baseline", 0.4, name="d"), run("mlp-only", 0.4, name="d")]
+    runs = [one for name in "abc" for v, e in USUAL.items() for one in twice(v, e, name)]
+    runs += [*twice("baseline", 0.4, "d"), run("mlp-only", 0.4, name="d")]
     assert conclude_all(evidence_of(runs)) == (
         "The attention is removable on a (1.00), b (1.00) and c (1.00). The coupling is not"
         " removable on a (2.00), b (2.00) and c (2.00); the coupling is removable on d (1.00)."
@@ -58,7 +70,7 @@ def test_several_experiments_are_told_together() -> None:
         " over the baseline's."
     )
     failed = [run("baseline", 1.2, name="e"), run("mlp-only", 1.2, name="e")]
-    said = conclude_all(evidence_of([*runs[:4], *failed]))
+    said = conclude_all(evidence_of([*runs[:8], *failed]))
     assert "The coupling is not removable on a (2.00). " in said
     assert said.endswith(
         "Of e: These runs say nothing of the variants. Of the baseline: it learned"

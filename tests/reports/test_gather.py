@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from slipstream.reports.gather import RunData, _newest, _other_data, gather
+from slipstream.reports.gather import RunData, _newest, _other_data, _other_settings, gather
 from slipstream.reports.settings import main_groups, sweep
-from tests.evaluation.made_runs import cut, edit_records
+from tests.evaluation.made_runs import cut, edit_records, edit_rows
 from tests.reports.made_data import run
 
 
@@ -44,6 +44,33 @@ def test_of_several_evaluations_the_newest_counts(study: Path) -> None:
     assert newest is not None and newest.device == "another"
 
 
+def test_an_evaluation_of_another_split_is_none_of_the_test_split(study: Path) -> None:
+    file = cell(study, "baseline") / "evaluations.jsonl"
+    row = json.loads(file.read_text())
+    other = json.dumps({**row, "protocol": {**row["protocol"], "split": "val"}}) + "\n"
+    with file.open("a") as lines:
+        lines.write(other)
+    found = gather([study])
+    assert found.problems == () and found.runs[0].evaluation is not None
+    assert found.runs[0].evaluation.protocol.split == "test"
+    file.write_text(other)
+    found = gather([study])
+    assert found.runs[0].evaluation is None
+    assert "not evaluated: poisson baseline seed 0" in found.problems[0]
+
+
+def test_an_evaluation_of_an_older_model_is_left_out(study: Path) -> None:
+    edit_rows(cell(study, "baseline"), "validation", 12, {"best": True, "weights": "of another"})
+    for model in study.rglob("model.safetensors"):
+        model.unlink()
+    found = gather([study])
+    assert found.runs[0].evaluation is None and found.runs[1].evaluation is not None
+    assert found.problems == (
+        "trained further since the evaluation, which is left out: poisson baseline seed 0"
+        f" (slipstream evaluate {study})",
+    )
+
+
 def test_one_run_alone(study: Path) -> None:
     found = gather([cell(study, "baseline")])
     assert len(found.runs) == 1 and "was not audited" in found.problems[0]
@@ -61,6 +88,26 @@ def test_what_is_missing_is_said(study: Path) -> None:
     assert "poisson mlp-only seed 0 is missing: no run at" in said
     assert f"not evaluated: poisson no-token-attention seed 0 (slipstream evaluate {study})" in said
     assert "poisson baseline seed 1 is not finished, step 12 of 12 validated" in said
+
+
+def test_a_folder_of_studies_is_read_as_its_studies(study: Path) -> None:
+    parent = study.parent / "studies"
+    for name in ("a", "b"):
+        shutil.copytree(study, parent / name)
+    shutil.copytree(cell(study, "baseline", 1), parent / "alone")
+    shutil.rmtree(cell(parent / "b", "mlp-only"))
+    (parent / "b/certificate.json").unlink()
+    found = gather([parent])
+    said = found.problems
+    assert all(each.checks for each in found.runs if (parent / "a") in each.folder.path.parents)
+    missing = f"poisson mlp-only seed 0 is missing: no run at {cell(parent / 'b', 'mlp-only')}"
+    assert said.count(missing) == 1
+    unaudited = [each.split(" was not audited")[0] for each in said if "not audited" in each]
+    assert unaudited == [str(parent / "b"), str(parent)], "of the latter, the run alone"
+    shutil.move(parent / "a/certificate.json", parent)
+    said = gather([parent]).problems
+    assert not any("not audited" in each for each in said), "they were audited as one"
+    assert any("mlp-only seed 0 is missing" in each for each in said)
 
 
 def test_a_corrupt_record_line_is_named_and_the_rest_is_told(study: Path) -> None:
@@ -144,6 +191,25 @@ def test_runs_on_other_data_are_told_and_compared_among_themselves() -> None:
     not_begun = replace(run("untied-ln", 0.1), starts=())
     (main,) = main_groups([*second, not_begun])
     assert len(main.runs) == 5, "of one that has not begun nothing is known"
+
+
+def test_runs_of_other_settings_are_told_and_no_seeds_of_one_group() -> None:
+    def faster(each: RunData) -> RunData:
+        optim = replace(each.config.optim, learning_rate=0.5)
+        return replace(each, config=replace(each.config, optim=optim))
+
+    runs = [run("baseline", 0.1), run("mlp-only", 0.2), faster(run("baseline", 0.9, 1))]
+    (main,) = main_groups(runs)
+    assert [one.config.seed for one in main.runs] == [0, 0]
+    (said,) = _other_settings(runs)
+    assert said == (
+        "poisson: runs differ in optim.learning_rate (0.001, 0.5); only runs of the same settings"
+        " are compared"
+    )
+    assert sweep([*runs, faster(run("baseline", 0.1, steps=400))], "steps") == []
+    often = replace(runs[0].config, seed=1, evaluate_every=7, compile=True, log_every=3)
+    (main,) = main_groups([*runs[:2], replace(runs[0], config=often)])
+    assert len(main.runs) == 3, "these change no result"
 
 
 def test_a_study_on_other_data_is_told(study: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from slipstream.models.variants import VARIANTS
 from slipstream.reports.content import Table
+from slipstream.reports.gather import RunData
 from slipstream.reports.insight_tables import BUDGETS, insight_tables
 from slipstream.reports.pictures import _sweep_points
 from slipstream.reports.settings import main_groups, sweep
@@ -66,9 +67,17 @@ def test_per_variable_and_noise() -> None:
         ["poisson", "u", "0.400 ± 0", "not run"],
     ]
     assert texts(l2)[0] == ["poisson", "p", "0.500 ± 0.1", "1.00"]
-    assert l1.caption == "The sum of it." and l2.caption == "The root of it."
+    spread = "±: standard deviation over the seeds."
+    assert l1.caption == f"The sum of it. {spread}" and l2.caption == f"The root of it. {spread}"
     assert texts(found["noise"])[0] == ["poisson", "0", "p", "0.2000 ± 0.002", "1 %"]
     assert len(found["noise"].rows) == 4 and "3 independent draws" in found["noise"].caption
+
+
+def test_a_caption_of_older_records_says_no_spread_of_draws() -> None:
+    text = "it; mean and standard deviation over 3 independent draws"
+    one = replace(evaluation("baseline", 0, 3, p=0.2), definitions={"L1": text})
+    found = tables(run("baseline", 0.1, evaluation=one))
+    assert found["variables-l1"].caption == "It; mean over 3 independent draws."
 
 
 def test_without_repeats_there_is_no_noise() -> None:
@@ -244,3 +253,24 @@ def test_a_sweep_keeps_to_the_length_of_the_main_group() -> None:
 def test_without_a_baseline_in_the_main_group_there_is_no_sweep() -> None:
     runs = [run("mlp-only", 0.6), run("untied", 0.2), run("baseline", 0.3, slices=8)]
     assert not sweep(runs, "slices")
+
+
+def test_a_sweep_says_what_is_on_other_data() -> None:
+    def on(data: str, **size: int) -> list[RunData]:
+        starts = ({"parameters": 1, "device": "a CPU", "data_hash": data},)
+        made = [run("baseline", 0.1, **size), run("mlp-only", 0.2, **size)]
+        return [replace(each, starts=starts) for each in made]
+
+    main = [*on("a"), replace(run("untied", 0.1), starts=on("a")[0].starts)]
+    swept = [*on("b", steps=4000), *on("a", steps=400), *on("b", slices=8)]
+    found = tables(*main, *swept)
+    assert found["sweep-steps"].caption.endswith(" On other data: poisson 4,000 steps.")
+    assert found["sweep-slices"].caption.endswith(" On other data: poisson G = 8.")
+    assert "other data" not in tables(*main, *swept[2:4])["sweep-steps"].caption
+    bare = [run(variant, 0.1) for variant in ("mlp-only", "untied", "slice-once")]
+    bare = [replace(each, starts=main[0].starts) for each in bare]
+    swept = [*on("b", steps=4000), *on("b", steps=400)]
+    caption = tables(*bare, *swept)["sweep-steps"].caption
+    assert caption.endswith("data: poisson 400 steps, poisson 4,000 steps."), "than the main ones"
+    unknown = [run("baseline", 0.1, steps=4000), run("mlp-only", 0.1, steps=4000)]
+    assert "other data" not in tables(*main, *unknown)["sweep-steps"].caption

@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,20 @@ def read_table(path: Path, column: str) -> dict[str, Row]:
             raise ValueError(
                 f"{path} must map every id to its parameters, got a mapping of numbers"
             )
-        return {sample_id(name): _flat(row) for name, row in value.items()}
-    table: dict[str, Row] = {}
+        return _by_id(path, ((name, _flat(row)) for name, row in value.items()))
     for row in value:
         if row.get(column) in (None, ""):
             raise ValueError(
                 f"{path} must have the id of every row in {column!r}, got one with only"
                 f" {', '.join(key for key in row if key is not None) or 'nothing'}"
             )
-        name = sample_id(str(row[column]))
+    return _by_id(path, ((str(row[column]), row) for row in value))
+
+
+def _by_id(path: Path, rows: Iterable[tuple[str, Row]]) -> dict[str, Row]:
+    table: dict[str, Row] = {}
+    for text, row in rows:
+        name = sample_id(text)
         if name in table:
             raise ValueError(f"{path} must have one row for {name!r}, got two")
         table[name] = row
@@ -97,7 +102,7 @@ def numbers(row: Row, key: str, components: int, path: Path) -> float | list[flo
     if len(found) != components or any(number is None for number in found):
         what = "a number" if components == 1 else f"{components} numbers"
         empty = " (nothing)" if value in ("", None) else ""
-        raise ValueError(f"{path.name}: {key!r} must be {what}, got {value!r}{empty}")
+        raise ValueError(f"{path.name}: {key!r} must be {what}, got {value!r:.200}{empty}")
     good = [number for number in found if number is not None]
     return good[0] if components == 1 else good
 
@@ -106,7 +111,7 @@ def as_number(value: Any) -> float | None:
     """A finite number, or text that is one; None otherwise."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 
@@ -132,12 +137,16 @@ def _read_csv(path: Path) -> list[Row]:
         raise ValueError(f"{path} must have a header and rows, got {len(lines)} lines")
     delimiter = max(",;\t", key=lines[0].count)
     reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True)
-    header = [name.strip() for name in next(reader)]
+    try:
+        header, *lists = reader
+    except csv.Error as error:
+        raise ValueError(f"{path} must be CSV, got {error} in line {reader.line_num}") from None
+    header = [name.strip() for name in header]
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise ValueError(f"{path} must have different names in its header, got {twice[0]!r} twice")
     rows = []
-    for number, values in enumerate(reader, start=2):
+    for number, values in enumerate(lists, start=2):
         if len(values) != len(header):
             raise ValueError(
                 f"{path} must have {len(header)} values in every row, got {len(values)} in row"
@@ -149,6 +158,16 @@ def _read_csv(path: Path) -> list[Row]:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text("utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        return json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_without_twins)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} must be JSON, got {error}") from None
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> Row:
+    """An object of JSON, in which a key that comes twice is an error, as it is in YAML."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} for the second time")
+    return value

@@ -28,6 +28,8 @@ def pattern_problem(pattern: str) -> str | None:
         return "be a path below the raw folder with slashes between its parts"
     if re.search(r"[{}]", pattern.replace(ID, "")):
         return f"have no other braces than {ID}"
+    if any("**" in part.replace(ID, "*") for part in path.parts if part != "**"):
+        return f"have ** as a whole part of the path only, and text between {ID} and {ID} or *"
     if pattern.startswith("./") or "//" in pattern:
         return "be a path without './' and '//'"
     return None

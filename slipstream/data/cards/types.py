@@ -22,7 +22,7 @@ class ArrayValue:
 
     file: str
     arrays: tuple[str, ...]
-    """A name that ends with * is the beginning of one."""
+    """A name that ends with * is the beginning of one, where no array has it as it stands."""
     components: int
     """Of each of the arrays."""
     location: Location

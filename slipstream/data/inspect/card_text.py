@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from slipstream.data.cards.mesh_files import patches_of
 from slipstream.data.cards.patterns import sample_id
 from slipstream.data.cards.types import SCHEMA
-from slipstream.data.inspect.draft import Draft, Value, choose
+from slipstream.data.fields import PARTS
+from slipstream.data.inspect.draft import Draft, Value, choose, findable
 from slipstream.data.inspect.folder import FolderLook
 from slipstream.data.inspect.parameters import Column, ParameterLook
 
@@ -48,7 +49,7 @@ def draft_card(look: FolderLook, main: str | None = None) -> str:
     lines += _entries("features", draft.features, draft)
     lines += ["", "# value = (array - subtract) * scale"]
     lines += _entries("targets", draft.targets, draft)
-    taken = {"position", *(v.name for v in (*draft.features, *draft.targets))}
+    taken = {"position", *PARTS, *(v.name for v in (*draft.features, *draft.targets))}
     lines += [*_parameters(look.parameters, taken), *_tail(draft)]
     return "\n".join(lines) + "\n"
 
@@ -87,7 +88,7 @@ def _keys(value: Value, draft: Draft) -> Iterator[str]:
             yield f"to: {_quoted(value.file)}"
         return
     source = [f"file: {_quoted(value.file)}"] if len(draft.files) > 1 else []
-    names = [_quoted(_findable(name)) for name in value.arrays]
+    names = [_quoted(findable(name)) for name in value.arrays]
     source.append(f"array: {names[0] if len(names) == 1 else '[' + ', '.join(names) + ']'}")
     if value.components > 1:
         source.append(f"components: {value.components}")
@@ -151,14 +152,6 @@ def _tail(draft: Draft) -> Iterator[str]:
         "# Or {lists: {train: [a, b], test: test.txt}}: ids, or a file with one on each line.",
         "splits: {random: {train: 0.8, val: 0.1, test: 0.1}, seed: 0}",
     )
-
-
-def _findable(name: str) -> str:
-    """A name as the card says it: up to the first odd letter, as YAML cannot hold those."""
-    for i, letter in enumerate(name):
-        if not letter.isprintable():
-            return name[:i] + "*"
-    return name
 
 
 def _quoted(text: str) -> str:

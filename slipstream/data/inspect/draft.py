@@ -11,6 +11,7 @@ import numpy as np
 
 from slipstream.data.cards.patterns import ID
 from slipstream.data.cards.types import Match
+from slipstream.data.fields import PARTS
 from slipstream.data.inspect.file import ArrayLook, FileLook
 from slipstream.data.inspect.folder import FolderLook
 from slipstream.data.inspect.roles import (
@@ -75,7 +76,10 @@ def choose(look: FolderLook, main: str | None = None) -> Draft:
     location = _location(look.common(main))
     others, match = _companions(look, main, location)
     values = [v for file in (main, *others) for v in _values(look.common(file), file, location)]
+    unclear = [v for v in values if _is_unclear(v, look.common(v.file))]
+    values = [v for v in values if v not in unclear]
     targets = _targets(values)
+    targets += [replace(v, used=False, remark="other arrays begin like it, too") for v in unclear]
     if not any(target.used for target in targets):
         arrays = ", ".join(array.name for array in look.common(main)) or "no arrays"
         raise ValueError(f"{look.folder} must have an array to predict, got {arrays} in {main}")
@@ -171,6 +175,23 @@ def _values(arrays: Iterable[ArrayLook], file: str, location: Location) -> list[
     return [v if v.location == location else m for v, m in zip(values, moved, strict=True)]
 
 
+def findable(name: str) -> str:
+    """A name as the card says it: up to the first odd letter, as YAML cannot hold those."""
+    for i, letter in enumerate(name):
+        if not letter.isprintable():
+            return name[:i] + "*"
+    return name
+
+
+def _is_unclear(value: Value, arrays: Iterable[ArrayLook]) -> bool:
+    """Whether the card's name of an array, where it is only the beginning, fits others too."""
+    starts = {name: findable(name)[:-1] for name in value.arrays if findable(name) != name}
+    names = {array.name for array in arrays}
+    return any(
+        other.startswith(start) for name, start in starts.items() for other in names - {name}
+    )
+
+
 def _value(
     role: str, guess: Guess, file: str, arrays: tuple[str, ...], components: int, where: Location
 ) -> Value:
@@ -222,8 +243,8 @@ def _shape(look: FolderLook, file: str) -> Shape:
 
 
 def _unique(values: Sequence[Value]) -> list[Value]:
-    """The same values with different names."""
-    names: dict[str, int] = {}
+    """The same values with different names, none of them that of a part of a row."""
+    names = dict.fromkeys(PARTS, 1)
     renamed = []
     for value in values:
         count = names[value.name] = names.get(value.name, 0) + 1

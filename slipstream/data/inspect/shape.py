@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.extras import need
+from slipstream.data.edges import open_edges, places
 from slipstream.data.geometry import cell_normals, point_normals
 from slipstream.data.readers.vtk import Location, Mesh
 
@@ -60,7 +61,7 @@ def shape_of(mesh: Mesh) -> Shape:
     )
     if len(points) > LARGE:
         return shape
-    place = _places(points)
+    place = places(points)
     shape = replace(shape, twins=len(points) - (int(place.max()) + 1))
     if shape.kind == "surface" and set(_named(counts)) <= {"triangle", "quad", "polygon"}:
         return _surface(shape, mesh, place)
@@ -118,29 +119,10 @@ def _surface(shape: Shape, mesh: Mesh, place: NDArray[np.int64]) -> Shape:
     a, b, c = (points[triangles[:, k]].astype(np.float64) for k in range(3))
     vectors = np.cross(b - a, c - a) / 2
     flat = _count_tiny(np.linalg.norm(vectors, axis=1))
-    edges = _open_edges(place[triangles])
+    edges = len(open_edges(place[triangles]))
     outward = None if edges else bool((a * vectors).sum() > 0)
     return replace(shape, degenerate=flat, open_edges=edges, outward=outward)
 
 
 def _count_tiny(sizes: NDArray[Any]) -> int:
     return int((sizes <= _TINY * np.median(sizes)).sum())
-
-
-def _places(points: NDArray[Any]) -> NDArray[np.int64]:
-    """A number for each point that is the same for points at the same place."""
-    order = np.lexsort(points.T)
-    new = np.ones(len(points), bool)
-    new[1:] = (points[order[1:]] != points[order[:-1]]).any(1)
-    numbers = np.empty(len(points), np.int64)
-    numbers[order] = np.cumsum(new) - 1
-    return numbers
-
-
-def _open_edges(corners: NDArray[np.int64]) -> int:
-    """Edges that only one triangle has, of triangles with three different corners."""
-    whole = corners[(corners != np.roll(corners, 1, axis=1)).all(1)]
-    edges = np.concatenate([whole[:, [0, 1]], whole[:, [1, 2]], whole[:, [2, 0]]])
-    edges.sort(1)
-    keys = edges[:, 0] * (int(corners.max(initial=0)) + 1) + edges[:, 1]
-    return int((np.unique(keys, return_counts=True)[1] == 1).sum())

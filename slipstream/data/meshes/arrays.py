@@ -42,13 +42,18 @@ class Wanted:
     location: Location
     components: int
     prefix: bool = False
-    """The file's name only has to begin with `name`: units in odd letters may follow."""
+    """The file's name only has to begin with `name`: units in odd letters may follow.
+
+    Where the file has `name` with a * behind it, or `name` itself, that is the one.
+    """
 
 
 def resolve(wanted: Wanted, held: Iterable[ArrayInfo], file: str) -> ArrayInfo:
     """The array of `file` that is wanted, or ValueError saying what there is instead."""
     held = tuple(held)
-    same = [info for info in held if info.name == wanted.name]
+    same = [info for info in held if wanted.prefix and info.name == f"{wanted.name}*"]
+    if not same:
+        same = [info for info in held if info.name == wanted.name]
     if not same and wanted.prefix:
         same = [info for info in held if info.name.startswith(wanted.name)]
     here = [info for info in same if info.location == wanted.location]

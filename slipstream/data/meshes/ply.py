@@ -151,13 +151,17 @@ def _table(element: _Element, body: _Text | _Binary, place: int) -> tuple[Column
 
 def _begins(element: _Element, body: _Text | _Binary, place: int) -> NDArray[np.int64]:
     """Where each row begins, and where the last one ends, within the file."""
-    fixed = sum(body.width(d) for d, length in element.columns.values() if not length)
-    lists = [(d, length) for d, length in element.columns.values() if length]
-    ends = place + fixed * np.arange(element.rows + 1)
-    if lists and element.rows:
+    if not element.columns:
+        return np.array([place])
+    short = f"an end before the last of the {element.rows} rows of {element.name}"
+    least = sum(body.width(length or dtype) for dtype, length in element.columns.values())
+    if not 0 <= least * element.rows <= body.size - place:
+        raise ValueError(short)
+    ends = place + least * np.arange(element.rows + 1)
+    if element.rows and any(length for _, length in element.columns.values()):
         ends = _list_ends(element, body, place)
     if ends[-1] > body.size:
-        raise ValueError(f"an end before the last of the {element.rows} rows of {element.name}")
+        raise ValueError(short)
     return ends
 
 
