@@ -10,10 +10,7 @@ Ratios mean something; microseconds are those of this machine, and small product
 
 from __future__ import annotations
 
-import statistics
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +21,7 @@ from triton.runtime import driver, jit
 
 from slipstream.bench import subjects
 from slipstream.bench.cases import Case, kernels_cases
+from slipstream.bench.measure import interleaved_ms, quantile
 from slipstream.core import runtime
 from slipstream.kernels import ops, plan
 
@@ -79,17 +77,6 @@ def let_flashslice_take_cpu_tensors() -> None:
             torch.library.impl(f"flashslice::{kind}_blk{end}", "CPU", getattr(blocked, tiled))
 
 
-def medians(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Microseconds; the calls take turns."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            found[name].append(1e6 * (time.perf_counter() - start))
-    return {name: statistics.median(times[repeats // 4 :]) for name, times in found.items()}
-
-
 def main(repeats: int = 400) -> None:
     launch_nothing()
     who: list[subjects.Subject] = ["fused"]
@@ -102,7 +89,8 @@ def main(repeats: int = 400) -> None:
         for training in (False, True):
             case: Case = replace(known, points=16, slices=slices, training=training)
             steps = {name: subjects.make_step(case, name, "cpu") for name in who}
-            found = medians(steps, repeats)
+            times = interleaved_ms(steps, warmup=repeats // 4, repeats=repeats, device="cpu")
+            found = {name: 1000 * quantile(own, 0.5) for name, own in times.items()}
             texts = [f"{name} {microseconds:.0f} µs" for name, microseconds in found.items()]
             if "flashslice" in found:
                 texts.append(f"ratio {found['flashslice'] / found['fused']:.2f}")

@@ -68,10 +68,10 @@ class Row:
 
 
 def ratio_std(row: Row, base: Row) -> float | None:
-    """Standard deviation of a ratio of means, to first order; None for a single seed of the row."""
-    if row.std is None or not (row.mean and base.mean):
+    """Standard deviation of a ratio of means, to first order; None for a single seed of either."""
+    if row.std is None or base.std is None or not (row.mean and base.mean):
         return None
-    spread = (row.std / row.mean) ** 2 + ((base.std or 0.0) / base.mean) ** 2
+    spread = (row.std / row.mean) ** 2 + (base.std / base.mean) ** 2
     return abs(row.mean / base.mean) * math.sqrt(spread)
 
 

@@ -53,6 +53,8 @@ def test_a_ratio_has_the_spread_of_both() -> None:
     (row,) = texts(found["ratio"])
     spread = ((0.0707 / 0.15) ** 2 + (0.0424 / 0.15) ** 2) ** 0.5
     assert row == ["poisson", f"1.00 ± {spread:.1f}×"]
+    one_baseline = tables(PAIR[0], PAIR[2], run("no-token-attention", 0.18, 1))
+    assert texts(one_baseline["ratio"]) == [["poisson", "1.50×"]], "whose spread is unknown"
 
 
 def test_per_variable_and_noise() -> None:
