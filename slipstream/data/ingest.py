@@ -119,11 +119,13 @@ def ingest(
 def merge(store: Path) -> Manifest:
     """Make the manifest of a store whose shards are all done; again, it changes nothing.
 
-    Raises ValueError naming the shards that are missing, or that were made differently.
+    Raises ValueError naming the shards that are missing, or that were made differently, or the
+    first sample whose file is not here whole.
     """
     unfinished = Unfinished(store)
     if (store / NAME).is_file() and not unfinished.path.is_dir():
         remove_partials(store / NAME)
+        unfinished.remove()
         return read_manifest(store / NAME)
     parts = unfinished.read_parts()
     first = next(iter(parts.values()))
@@ -133,6 +135,7 @@ def merge(store: Path) -> Manifest:
                 f"{path} must have the fields, options, seed and splits of the first shard, got"
                 " others"
             )
+        unfinished.check_files(path, part.samples)
     return _publish(store, list(parts.values()))
 
 

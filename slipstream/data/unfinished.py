@@ -8,6 +8,7 @@ work-*                   folders for files being written
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,9 @@ from slipstream.data.manifest import (
 )
 from slipstream.data.splits import Splits
 from slipstream.data.store import sample_file
+
+REMOVED = ".ingest.partial"
+"""In the store: the folder while it is being removed."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +129,21 @@ class Unfinished:
             entry = before.samples.get(sample) if before else None
             if entry is None:
                 entry = self._recorded(sample)
-            if entry and _has_size(sample_file(self.store, sample), entry.bytes):
+            if entry and _size(sample_file(self.store, sample)) == entry.bytes:
                 entries[sample] = entry
         return entries
+
+    def check_files(self, part: Path, samples: Mapping[str, SampleEntry]) -> None:
+        """Raise ValueError when a sample of a finished shard is not in the store, or cut short."""
+        for sample, entry in samples.items():
+            file = sample_file(self.store, sample)
+            size = _size(file)
+            if size != entry.bytes:
+                got = "none" if size is None else f"{size}"
+                raise ValueError(
+                    f"{file} must have the {entry.bytes} bytes that {part.name} says, got {got}:"
+                    " copy it here, or run that shard again"
+                )
 
     def _recorded(self, sample: str) -> SampleEntry | None:
         try:
@@ -159,8 +175,13 @@ class Unfinished:
         return parts
 
     def remove(self) -> None:
-        """Everything is in the manifest."""
-        shutil.rmtree(self.path)
+        """Everything is in the manifest. Renamed first, so that a kill leaves no half of it."""
+        old = self.store / REMOVED
+        if old.is_dir():
+            shutil.rmtree(old)
+        if self.path.is_dir():
+            os.replace(self.path, old)
+            shutil.rmtree(old)
 
     def give_up(self, work: Path) -> None:
         """After a failure: keep what is done; a store in which nothing is done goes again."""
@@ -191,8 +212,8 @@ class Unfinished:
         return self.path / f"shard-{index}-of-{count}.json"
 
 
-def _has_size(path: Path, size: int) -> bool:
-    return path.is_file() and path.stat().st_size == size
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
 
 
 def _only_folders(path: Path, allowed: tuple[str, ...]) -> bool:

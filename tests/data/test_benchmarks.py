@@ -110,6 +110,19 @@ def test_lists(tmp_path: Path) -> None:
         read_lists(tmp_path, str)
 
 
+def test_designs_of_lists_are_read_as_written(tmp_path: Path) -> None:
+    """Not as YAML's numbers, of which 00010 is 8, nor with the mark of an editor."""
+    (tmp_path / "lists.yaml").write_text("train: [00010, 1_0, 12]\ntest: [1e3]\n")
+    expected = {"train": ("00010", "1_0", "12"), "test": ("1e3",)}
+    assert read_lists(tmp_path / "lists.yaml", str) == expected
+    for split in ("train", "val", "test"):
+        (tmp_path / f"{split}.txt").write_text(f"{split}1\n{split}2\n", encoding="utf-8-sig")
+    assert read_lists(tmp_path, str)["val"] == ("val1", "val2")
+    (tmp_path / "val.txt").write_text("val1", encoding="utf-16")
+    with pytest.raises(ValueError, match=r"val.txt must be UTF-8 text, got"):
+        read_lists(tmp_path, str)
+
+
 def test_statistics_unlike_the_published_ones() -> None:
     cars = BENCHMARKS["drivaerml-surface"]
     means = {channel: mean for channel, (mean, _) in cars.expected.items()}

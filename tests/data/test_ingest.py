@@ -198,6 +198,42 @@ def test_shards_merge_into_the_same_store(tmp_path: Path, whole: dict[str, bytes
     assert contents(store) == whole
 
 
+def test_shards_whose_samples_are_not_all_here(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """As when folders are copied together: nothing is published, and what is known stays."""
+    source, store = Made(8, bad={"s03": "nan"}), tmp_path / "store"
+    for index in (0, 1):
+        ingest(source, store, shard=(index, 2))
+    file = store / "samples" / "s05.npy"
+    raw = file.read_bytes()
+    file.write_bytes(raw[:99])
+    with pytest.raises(ValueError, match=f"s05.npy must have the {len(raw)} bytes .* got 99: copy"):
+        merge(store)
+    file.unlink()
+    with pytest.raises(ValueError, match="s05.npy must .* that shard-1-of-2.json says, got none"):
+        merge(store)
+    assert ingest(source, store, shard=(1, 2)).written == ("s05",)
+    merge(store)
+    assert contents(store) == whole
+
+
+def test_a_merge_killed_while_it_tidies_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
+) -> None:
+    source, store = Made(8, bad={"s03": "nan"}), tmp_path / "store"
+    for index in (0, 1):
+        ingest(source, store, shard=(index, 2))
+
+    def killed(folder: Path) -> None:
+        (folder / "shard-0-of-2.json").unlink()
+        raise _Killed
+
+    with monkeypatch.context() as patch, pytest.raises(_Killed):
+        patch.setattr(unfinished.shutil, "rmtree", killed)
+        merge(store)
+    merge(store)
+    assert contents(store) == whole
+
+
 def test_shards_that_do_not_belong_together(tmp_path: Path) -> None:
     store = tmp_path / "store"
     ingest(Made(4), store, shard=(0, 2))
@@ -427,7 +463,7 @@ def test_stopped_before_every_change_of_the_disk(
         left = 10**6
         ingest(Made(8, bad={"s03": "nan"}), store)
         assert contents(store) == whole, f"stopped before change {stops}"
-    assert stops == 18  # origin, two for each good sample, work, the manifest, all of ingest
+    assert stops == 19  # origin, two for each good sample, work, the manifest, twice all of ingest
 
 
 def test_only_our_own_partial_files_are_removed(tmp_path: Path) -> None:

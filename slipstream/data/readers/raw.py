@@ -127,7 +127,7 @@ def read_lists(path: Path, design_named: Callable[[str], str]) -> Splits:
     JSON or YAML file: split -> designs."""
     if path.is_dir():
         files = {split: _only_file(path, f"{split}*.txt") for split in SPLITS}
-        found = {split: file.read_text(encoding="utf-8").split() for split, file in files.items()}
+        found = {split: _read_text(file).split() for split, file in files.items()}
     elif path.is_file():
         found = _read_mapping(path)
     else:
@@ -146,10 +146,20 @@ def _only_file(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
-def _read_mapping(path: Path) -> dict[str, list[str]]:
+def _read_text(path: Path) -> str:
+    """Without the mark that some editors put first, which would belong to the first design."""
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be UTF-8 text, got {error}") from None
+
+
+def _read_mapping(path: Path) -> dict[str, list[str]]:
+    """Designs as they are written: to YAML's numbers 00010 would be 8."""
+    text = _read_text(path)
+    try:
+        value = yaml.load(text, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(
             f"{path} must be JSON or YAML, got {' '.join(str(error).split())}"
         ) from None
