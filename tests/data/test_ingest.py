@@ -1,14 +1,9 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import shutil
-import signal
-import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,15 +23,6 @@ from slipstream.data.store import open_store
 from .samples import Made, contents, make_rows
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The store of an uninterrupted run with one bad sample."""
-    store = tmp_path_factory.mktemp("whole") / "store"
-    report = ingest(Made(8, bad={"s03": "nan"}), store)
-    assert len(report.written) == 7 and check_store(store) == []
-    return contents(store)
 
 
 def test_what_comes_out_is_what_went_in(tmp_path: Path) -> None:
@@ -216,24 +202,6 @@ def test_shards_whose_samples_are_not_all_here(tmp_path: Path, whole: dict[str, 
     assert contents(store) == whole
 
 
-def test_a_merge_killed_while_it_tidies_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
-) -> None:
-    source, store = Made(8, bad={"s03": "nan"}), tmp_path / "store"
-    for index in (0, 1):
-        ingest(source, store, shard=(index, 2))
-
-    def killed(folder: Path) -> None:
-        (folder / "shard-0-of-2.json").unlink()
-        raise _Killed
-
-    with monkeypatch.context() as patch, pytest.raises(_Killed):
-        patch.setattr(unfinished.shutil, "rmtree", killed)
-        merge(store)
-    merge(store)
-    assert contents(store) == whole
-
-
 def test_shards_that_do_not_belong_together(tmp_path: Path) -> None:
     store = tmp_path / "store"
     ingest(Made(4), store, shard=(0, 2))
@@ -309,185 +277,6 @@ def test_a_store_without_training_samples_has_no_statistics(tmp_path: Path) -> N
     assert check_store(tmp_path / "store") == []
     with pytest.raises(ValueError, match="must have a split 'train' to have statistics, got none"):
         _ = open_store(tmp_path / "store").statistics
-
-
-def test_a_worker_that_dies_stops_the_ingest(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    given = {"train": ["s00", "s01", "s02", "s03"]}
-    with pytest.raises(OSError, match="a worker process died, perhaps for want of memory"):
-        ingest(Made(4, bad={"s03": "dies"}, given=given), store, workers=2)
-    ingest(Made(4, given=given), store)
-    assert check_store(store) == []
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_full_disk_stops_the_ingest_and_space_lets_it_go_on(
-    tmp_path: Path, whole: dict[str, bytes], threads: int
-) -> None:
-    """Files above 22,160 bytes are refused by the system: samples from s02 on are larger."""
-    code = """
-import resource, sys
-from pathlib import Path
-from slipstream.data.ingest import ingest
-from tests.data.samples import Made
-resource.setrlimit(resource.RLIMIT_FSIZE, (22_180, 22_180))
-try:
-    ingest(Made(8, bad={"s03": "nan"}), Path(sys.argv[1]), threads=int(sys.argv[2]))
-except OSError as error:
-    print(error)
-"""
-    store = tmp_path / "store"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(store), str(threads)], capture_output=True, text=True,
-        check=True, cwd=ROOT,
-    )  # fmt: skip
-    assert "File too large" in done.stdout
-    assert sorted(path.name for path in (store / "samples").iterdir()) == ["s00.npy", "s01.npy"]
-    assert not list((store / "ingest").glob("work-*"))
-    report = ingest(Made(8, bad={"s03": "nan"}), store)
-    assert report.kept == ("s00", "s01") and contents(store) == whole
-
-
-def test_a_failed_record_leaves_no_sample_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(unfinished.Unfinished, "record", fail)
-    with pytest.raises(OSError, match="No space left"):
-        ingest(Made(), tmp_path / "store")
-    assert not (tmp_path / "store").exists()
-
-
-_KILLED = """
-import sys
-from pathlib import Path
-from slipstream.data.ingest import ingest
-from tests.data.samples import Made
-source = Made(8, bad={"s03": "nan"}, pause=0.02)
-ingest(source, Path(sys.argv[1]), workers=int(sys.argv[2]), threads=int(sys.argv[3]))
-"""
-
-
-def _kill_after(store: Path, threads: int, seconds: float) -> None:
-    """Run an ingest in its own process and kill that one, `seconds` after its first file."""
-    run = subprocess.Popen([sys.executable, "-c", _KILLED, str(store), "1", str(threads)], cwd=ROOT)
-    while not store.exists() and run.poll() is None:
-        time.sleep(0.001)
-    time.sleep(seconds)
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
-
-
-def test_killed_and_run_again_at_many_moments(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    """Real processes, real SIGKILL, one after the other into one store; the last one is let be.
-
-    First with one thread, then with two.
-    """
-    draw = random.Random(0)
-    for attempt in range(2):
-        store = tmp_path / f"store-{attempt}"
-        for _ in range(3):
-            _kill_after(store, 1 + attempt, draw.uniform(0, 0.25))
-            if (store / "manifest.json").exists():
-                break
-        ingest(Made(8, bad={"s03": "nan"}), store)
-        assert contents(store) == whole
-        assert check_store(store) == []
-
-
-def test_killed_with_workers(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    """The workers go down with their parent, and the next run goes on."""
-    store = tmp_path / "store"
-    run = subprocess.Popen([sys.executable, "-c", _KILLED, str(store), "2", "1"], cwd=ROOT)
-    while not list(store.glob("samples/*.npy")):
-        assert run.poll() is None
-        time.sleep(0.001)
-    workers = _children(run.pid)
-    assert len(workers) >= 2
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
-    end = time.monotonic() + 5
-    while any(_runs(pid) for pid in workers):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    report = ingest(Made(8, bad={"s03": "nan"}), store)
-    assert report.kept
-    assert contents(store) == whole
-
-
-class _Killed(BaseException):
-    """As after a kill, no handler tidies up: see below."""
-
-
-def test_stopped_before_every_change_of_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
-) -> None:
-    """Dies before the 1st, 2nd, 3rd, ... rename or removal, until a run is through.
-
-    The dead remove no files, and who goes on has another process id.
-    """
-    from slipstream.core import files
-
-    real_replace, real_remove, real_unlink = os.replace, unfinished.shutil.rmtree, Path.unlink
-    left = 0
-
-    def counted(real: Any) -> Any:
-        def change(*args: Any, **named: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise _Killed
-            return real(*args, **named)
-
-        return change
-
-    def unlink(path: Path, missing_ok: bool = False) -> None:
-        if left >= 0:
-            real_unlink(path, missing_ok)
-
-    monkeypatch.setattr(Path, "unlink", unlink)
-    monkeypatch.setattr(files.os, "getpid", lambda: 1 if left > 1000 else 2)
-    monkeypatch.setattr(files.os, "replace", counted(real_replace))
-    monkeypatch.setattr(unfinished.shutil, "rmtree", counted(real_remove))
-    monkeypatch.setattr(unfinished.Unfinished, "give_up", lambda self, work: None)
-    stops = 0
-    while True:
-        store, left = tmp_path / str(stops), stops
-        try:
-            ingest(Made(8, bad={"s03": "nan"}), store)
-            break
-        except _Killed:
-            stops += 1
-        left = 10**6
-        ingest(Made(8, bad={"s03": "nan"}), store)
-        assert contents(store) == whole, f"stopped before change {stops}"
-    assert stops == 19  # origin, two for each good sample, work, the manifest, twice all of ingest
-
-
-def test_only_our_own_partial_files_are_removed(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    ingest(Made(2), store)
-    before = contents(store)
-    kept = (".manifest.json.x.partial", ".notes.json.7.partial", "manifest.json.7.partial")
-    for again in (lambda: merge(store), lambda: ingest(Made(2), store)):
-        for name in (".manifest.json.7.partial", *kept):
-            (store / name).touch()
-        again()
-        assert contents(store) == before | dict.fromkeys(kept, b"")
-
-
-def _children(pid: int) -> list[int]:
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def _runs(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/stat")
-    try:
-        return status.read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_drawn_splits() -> None:
