@@ -1,4 +1,4 @@
-"""Ingests that are killed, fill the disk or lose a worker: run again, they end in the same bytes."""
+"""Ingests that are killed, fill the disk or lose a worker: run again, they end in equal bytes."""
 
 from __future__ import annotations
 
