@@ -14,6 +14,7 @@ import typer
 
 from slipstream.core.errors import TrainingStopped
 from slipstream.core.version import VERSION
+from slipstream.gpu_start import start_gpu
 from slipstream.lazy import lazy_group
 
 COMMANDS = {
@@ -45,6 +46,8 @@ app = typer.Typer(
 def main() -> None:
     # In this mode alone does MKL promise the same digits run after run. Read at its first use.
     os.environ.setdefault("MKL_CBWR", "AUTO")
+    if sys.argv[1:3] == ["data", "make"]:  # works for seconds; others do not mind one more
+        start_gpu(sys.argv[3:])
     try:
         app(prog_name="slipstream")
     except OSError as error:
