@@ -12,13 +12,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from slipstream.core.configs import differences
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
 from slipstream.evaluation.summary import Summary, definition_of, spread_text, summarise
 from slipstream.evaluation.vtk_export import write_vtp
+from slipstream.runs.config import FREE, OWN
 from slipstream.runs.evaluation_file import Evaluation, Protocol, prediction_file
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.prediction_file import read_prediction
 from slipstream.store_commands import bar
+
+Measured = tuple[RunFolder, Evaluation]
 
 
 def evaluate(
@@ -62,9 +66,7 @@ def evaluate(
         found = [asdict(row) for row in rows]
         print(json.dumps({"evaluations": found, "without_model": without}, indent=2))
         return
-    _print(rows, summarise(rows))
-    for sentence in _not_shown(runs, rows):
-        print(sentence)
+    _print(list(zip(runs, rows, strict=True)))
     for path in without:
         print(f"{path}: left out, no model yet")
 
@@ -89,29 +91,60 @@ def runs_below(paths: Sequence[Path]) -> tuple[list[RunFolder], list[str]]:
     return with_model, [str(run.path) for run in runs if not run.model_file.is_file()]
 
 
-def _print(rows: Sequence[Evaluation], summaries: Sequence[Summary]) -> None:
-    for experiment in dict.fromkeys(summary.experiment for summary in summaries):
-        own = [summary for summary in summaries if summary.experiment == experiment]
-        split = rows[0].protocol.split
-        wide = Console(width=max(Console().width, 28 + 22 * len({s.variant for s in own})))
-        wide.print(errors_table(f"{experiment}: errors on the {split} split", own))
-        first = next(row for row in rows if row.experiment == experiment)
-        for measure in first.definitions:
-            print(f"{measure}: {definition_of(first, measure)}.")
-        if spread_text(own):
-            print(spread_text(own))
-        noise = max((s.noise for s in own if s.noise is not None), default=None)
-        if noise is not None:
-            print(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
+def _print(measured: Sequence[Measured]) -> None:
+    """A table of every experiment; runs of other data, sizes or settings get one of their own."""
+    for experiment in dict.fromkeys(row.experiment for _, row in measured):
+        groups = _alike([pair for pair in measured if pair[1].experiment == experiment])
+        for group in groups:
+            _print_group(group)
+            other = _other(groups[0][0], group[0])
+            if other:
+                print(f"Not as in the first table of {experiment} (there, here): {other}.")
 
 
-def _not_shown(runs: Sequence[RunFolder], rows: Sequence[Evaluation]) -> Iterator[str]:
+def _alike(measured: Sequence[Measured]) -> list[list[Measured]]:
+    """Those that differ in variant and seed alone are together."""
+    groups: list[list[Measured]] = []
+    for pair in measured:
+        home = next((group for group in groups if not _other(group[0], pair)), None)
+        if home is None:
+            groups.append([pair])
+        else:
+            home.append(pair)
+    return groups
+
+
+def _other(one: Measured, other: Measured) -> str:
+    """In what two runs differ, variant and seed aside."""
+    found = differences(one[0].read_config(), other[0].read_config(), ignored=(*FREE, *OWN))
+    hashes = [row.data_hash for _, row in (one, other)]
+    if hashes[0] != hashes[1]:
+        found.append(f"data: {hashes[0][:12]}, {hashes[1][:12]}")
+    return "; ".join(found)
+
+
+def _print_group(measured: Sequence[Measured]) -> None:
+    rows = [row for _, row in measured]
+    summaries, first = summarise(rows), rows[0]
+    wide = Console(width=max(Console().width, 28 + 22 * len({s.variant for s in summaries})))
+    title = f"{first.experiment}: errors on the {first.protocol.split} split"
+    wide.print(errors_table(title, summaries))
+    for measure in first.definitions:
+        print(f"{measure}: {definition_of(first, measure)}.")
+    if spread_text(summaries):
+        print(spread_text(summaries))
+    noise = max((s.noise for s in summaries if s.noise is not None), default=None)
+    if noise is not None:
+        print(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
+    for sentence in _not_shown(measured):
+        print(sentence)
+
+
+def _not_shown(measured: Sequence[Measured]) -> Iterator[str]:
     """Runs of a variant and seed that come again: a summary has the last of them."""
-    shown = {
-        (row.experiment, row.variant, row.seed): run for run, row in zip(runs, rows, strict=True)
-    }
-    for run, row in zip(runs, rows, strict=True):
-        last = shown[row.experiment, row.variant, row.seed]
+    shown = {(row.variant, row.seed): run for run, row in measured}
+    for run, row in measured:
+        last = shown[row.variant, row.seed]
         if run.path != last.path:
             name = f"{row.experiment} {row.variant} seed {row.seed}"
             yield f"{run.path}: not in the table, which has {name} of {last.path}"

@@ -54,6 +54,25 @@ def test_a_cell_that_comes_twice_is_told(study: Path, tmp_path: Path, command: C
     assert "not in the table" not in command("evaluate", study / cell, study / cell).out
 
 
+def test_runs_of_other_lengths_are_not_averaged_as_seeds(
+    study: Path, tmp_path: Path, command: Command
+) -> None:
+    runs = study / "runs/poisson/baseline"
+    other = Path(shutil.copytree(runs / "seed-1", tmp_path / "longer/seed-1"))
+    config = json.loads((other / "config.json").read_text())
+    config["config"]["steps"] += 1
+    (other / "config.json").write_text(json.dumps(config))
+    said = command("evaluate", runs / "seed-0", runs / "seed-1", other, "--device", "cpu")
+    tables = said.out.split("poisson: errors on the test split")
+    assert said.code == 0 and len(tables) == 3
+    assert "baseline, 2 seeds" in tables[1] and "seeds" not in tables[2].split("composite:")[0]
+    steps = config["config"]["steps"]
+    assert f"Not as in the first table of poisson (there, here): steps: {steps - 1}, {steps}." in (
+        tables[2].splitlines()
+    )
+    assert "not in the table" not in said.out
+
+
 def test_one_run_whole(study: Path, command: Command) -> None:
     run = study / "runs/poisson/mlp-only/seed-0"
     said = command("evaluate", run, "--full", "--split", "val", "--device", "cpu")

@@ -11,13 +11,10 @@ from slipstream.core.configs import differences
 from slipstream.core.runtime import versions
 from slipstream.evaluation.audit import audit_run
 from slipstream.evaluation.certificate import Certificate, Finding, RunAudit, judge, listed
-from slipstream.runs.config import FREE
+from slipstream.runs.config import FREE, OWN
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.study_file import NAME as STUDY
 from slipstream.runs.study_file import PlannedCell, read_planned
-
-_OWN = ("model.variant", "seed")
-"""In which the runs of a study differ."""
 
 
 def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> Certificate:
@@ -69,7 +66,7 @@ def _check_configs(runs: Sequence[RunAudit]) -> Finding:
     """One config, but for variant and seed, and for where and how often things are written."""
     wrong = []
     for run in runs[1:]:
-        found = differences(runs[0].config, run.config, ignored=(*FREE, *_OWN))
+        found = differences(runs[0].config, run.config, ignored=(*FREE, *OWN))
         if found:
             wrong.append(
                 f"{run.path} must have the config of {runs[0].path} but for variant and seed, got"

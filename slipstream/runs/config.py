@@ -20,6 +20,8 @@ Dots = Literal["ieee", "tf32", "tf32x3", "bf16v", "bf16"]
 
 FREE = ("data.store", "data.workers", "cuda_graph", "log_every", "checkpoint_every", "keep")
 """Fields that a resumed run may change: its result does not follow from them."""
+OWN = ("model.variant", "seed")
+"""In which the runs of a study differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
