@@ -9,6 +9,7 @@ work-*                   folders for files being written
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -158,9 +159,11 @@ class Unfinished:
     def read_parts(self) -> dict[Path, Part]:
         """All shards, or ValueError naming those that are missing."""
         found = sorted(self.path.glob("shard-*-of-*.json"))
-        if not found:
-            raise ValueError(f"{self.store} must hold shards to merge, got none")
-        count = int(found[0].stem.rpartition("-")[2])
+        named = (re.fullmatch(r"shard-\d+-of-(\d+)\.json", path.name) for path in found)
+        count = next((int(name[1]) for name in named if name), None)
+        if count is None:
+            got = ", ".join(path.name for path in found) or "none"
+            raise ValueError(f"{self.store} must hold shards to merge, got {got}")
         wanted = [self._shard_file(index, count) for index in range(count)]
         missing = [path.name for path in wanted if path not in found]
         besides = [path.name for path in found if path not in wanted]

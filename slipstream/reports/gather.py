@@ -62,7 +62,7 @@ class RunData:
         return {
             **{f"optim.{name}": value for name, value in asdict(config.optim).items()},
             "schedule": config.schedule,
-            "batch": config.batch,
+            "batch": config.batch * self.processes,
             "precision": config.precision,
             "model.dots": config.model.dots,
             "data.points": config.data.points,
@@ -70,6 +70,11 @@ class RunData:
             "data.coord_scale": config.data.coord_scale,
             "data.evaluation_seed": config.data.evaluation_seed,
         }
+
+    @property
+    def processes(self) -> int:
+        """Each draws a batch of its own. Older records do not say how many there were: one."""
+        return self.starts[0].get("processes", 1) if self.starts else 1
 
     @property
     def began(self) -> str:

@@ -215,6 +215,23 @@ def test_shards_that_do_not_belong_together(tmp_path: Path) -> None:
         merge(store)
 
 
+def test_a_copy_beside_a_shard_is_named(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    ingest(Made(4), store, shard=(0, 2))
+    shard = store / "ingest" / "shard-0-of-2.json"
+    copy = shard.with_name("shard-0-of-2 (1).json")
+    shutil.copy(shard, copy)
+    with pytest.raises(ValueError, match="must hold 2 shards to merge, got no shard-1-of-2.json"):
+        merge(store)
+    ingest(Made(4), store, shard=(1, 2))
+    with pytest.raises(ValueError, match=r"2 shards to merge, got also shard-0-of-2 \(1\).json"):
+        merge(store)
+    for name in ("shard-0-of-2.json", "shard-1-of-2.json"):
+        (store / "ingest" / name).unlink()
+    with pytest.raises(ValueError, match=r"must hold shards to merge, got shard-0-of-2 \(1\)"):
+        merge(store)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -212,6 +212,17 @@ def test_runs_of_other_settings_are_told_and_no_seeds_of_one_group() -> None:
     assert len(main.runs) == 3, "these change no result"
 
 
+def test_a_batch_is_that_of_all_processes() -> None:
+    one, two = run("baseline", 0.1), run("baseline", 0.2, 1)
+    starts = ({**(two.starts[0] if two.starts else {}), "processes": 2},)
+    two = replace(two, starts=starts)
+    (said,) = _other_settings([one, two])
+    batch = one.config.batch
+    assert f"poisson: runs differ in batch ({batch}, {2 * batch});" in said
+    alone = replace(one, config=replace(one.config, batch=2 * batch))
+    assert list(_other_settings([alone, two])) == [], "two processes with half of it each"
+
+
 def test_a_study_on_other_data_is_told(study: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
     shutil.copytree(study, again)
