@@ -53,7 +53,11 @@ def ingest(
         str, typer.Option(help="i/n: every n-th sample from i, for many machines; then merge.")
     ] = "0/1",
     hashed: Annotated[
-        bool, typer.Option("--hash/--no-hash", help="Record the sha256 of every file read.")
+        bool,
+        typer.Option(
+            "--hash/--no-hash",
+            help="Record the sha256 of every file read, by which changed files are noticed.",
+        ),
     ] = True,
     as_json: Json = False,
 ) -> None:

@@ -86,7 +86,10 @@ def test_what_cannot_be_done_is_one_sentence(slipstream: Run, tmp_path: Path) ->
     save(ball(), tmp_path / "shapes" / "a.stl")
     for arguments, sentence in (
         (("nowhere",), "nowhere must be a mesh or a folder of meshes, got no such file"),
-        (("empty",), "empty must hold meshes (.vtp, .vtu, .vtk, .vtm, .stl, .ply or OpenFOAM"),
+        (
+            ("empty",),
+            "empty must hold meshes (.vtp, .vtu, .vti, .vts, .vtr, .vtk, .vtm, .stl, .ply or",
+        ),
         (("text.vtk",), "text.vtk must"),
         (("short.vtp",), "short.vtp must"),
         (("table.csv",), "table.csv must be"),
@@ -98,3 +101,14 @@ def test_what_cannot_be_done_is_one_sentence(slipstream: Run, tmp_path: Path) ->
         assert code == 2 and sentence in err, (arguments, err)
         assert err.startswith("slipstream: ") and err.count("\n") == 1 and not out, err
     assert not (tmp_path / "c.yaml").exists()
+
+
+def test_a_file_of_all_samples_named_like_theirs(slipstream: Run, tmp_path: Path) -> None:
+    for name in ("r1/s.vtp", "r2/s.vtp", "s.vtp"):
+        save(with_fields(ball()), tmp_path / "runs" / name)
+    code, out, err = slipstream("inspect", "runs")
+    assert code == 0 and "\nshared_s: s.vtp" in out, err
+    code, out, err = slipstream("inspect", "runs", "--out", "card.yaml")
+    assert code == 0 and "! s.vtp has no id in its name" in out, err
+    code, out, err = slipstream("ingest", "mesh", "runs", "store", "--card", "card.yaml")
+    assert code == 0 and "2 written" in out, err

@@ -16,6 +16,36 @@ from typing import Any, NoReturn
 import yaml
 
 
+class WrittenReal(float):
+    """A number that may be an id, too: its `str` is what stands in the file, 1.10 and not 1.1."""
+
+    written: str
+
+    @classmethod
+    def of(cls, text: str, value: float | None = None) -> WrittenReal:
+        number = cls(text if value is None else value)
+        number.written = text
+        return number
+
+    def __str__(self) -> str:
+        return self.written
+
+
+class WrittenWhole(int):
+    """As WrittenReal: 1_0 and not 10."""
+
+    written: str
+
+    @classmethod
+    def of(cls, text: str) -> WrittenWhole:
+        number = cls(text)
+        number.written = text
+        return number
+
+    def __str__(self) -> str:
+        return self.written
+
+
 @dataclass(frozen=True)
 class Place:
     """A value and where it stands: `at` is as "targets[0].unit", empty for the whole file."""
@@ -53,10 +83,10 @@ class Place:
         return {key: self._inside(key, value) for key, value in self.value.items()}
 
     def mapping(self) -> Mapping[str, Any]:
-        """A mapping as it stands, for who checks it himself."""
+        """A mapping as it stands, for who checks it himself; its numbers are plain ones."""
         if not isinstance(self.value, dict):
             self.fail("be a mapping")
-        return self.value
+        return {key: _plain(value) for key, value in self.value.items()}
 
     def items(self) -> list[Place]:
         if not isinstance(self.value, list):
@@ -84,13 +114,16 @@ class Place:
     def whole(self, minimum: int) -> int:
         if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < minimum:
             self.fail(f"be a whole number of at least {minimum}")
-        return self.value
+        return int(self.value)
 
     def choice(self, allowed: Sequence[str]) -> str:
-        if self.value not in allowed:
+        """One of these names; a name like 1 need not be in quotes, one like `no` must."""
+        is_name = isinstance(self.value, (str, WrittenReal, WrittenWhole))
+        if not is_name or str(self.value) not in allowed:
             near = difflib.get_close_matches(str(self.value), allowed, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            self.fail(f"be one of {', '.join(allowed)}", f"{_shortened(self.value)}{hint}")
+            quotes = " (in quotes)" if isinstance(self.value, bool) else ""
+            self.fail(f"be one of {', '.join(allowed)}{quotes}", f"{_shortened(self.value)}{hint}")
         return str(self.value)
 
     def _inside(self, key: str, value: Any) -> Place:
@@ -116,7 +149,8 @@ def read_yaml(path: Path) -> Place:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Without YAML's traps: a key given twice is an error, 010 is not 8, and dates are text."""
+    """Without YAML's traps: a key given twice is an error, keys and dates are text, 010 is not 8,
+    and numbers know how they are written."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -127,18 +161,46 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
                     None, None, f"the key {name!r} for the second time", key.start_mark
                 )
             seen.add(name)
+        self.flatten_mapping(node)
+        node.value = [(_as_text(key), value) for key, value in node.value]
         return dict(super().construct_mapping(node, deep))
+
+
+def _as_text(key: Any) -> Any:
+    """1.1 and 1.10, or yes and true, are one key to YAML and two ids."""
+    if not isinstance(key, yaml.ScalarNode) or key.tag not in _GUESSED:
+        return key
+    text = _TAG + "str"
+    return yaml.ScalarNode(text, key.value, key.start_mark, key.end_mark, key.style)
 
 
 def _whole_number(loader: Any, node: Any) -> int | str:
     """Numbers with leading zeros or colons, octal and sexagesimal to YAML, are ids: text."""
     if re.fullmatch(r"[-+]?(0|[1-9][0-9_]*)", node.value):
-        return int(node.value)
+        return WrittenWhole.of(node.value)
     return str(node.value)
 
 
-_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: str(node.value))
+def _real_number(loader: Any, node: Any) -> float:
+    return WrittenReal.of(node.value, loader.construct_yaml_float(node))
+
+
+_TAG = "tag:yaml.org,2002:"
+_GUESSED = {_TAG + kind for kind in ("int", "float", "bool", "null", "timestamp")}
+_Loader.add_constructor(_TAG + "int", _whole_number)
+_Loader.add_constructor(_TAG + "float", _real_number)
+_Loader.add_constructor(_TAG + "timestamp", lambda loader, node: str(node.value))
+
+
+def _plain(value: Any) -> Any:
+    """The value with numbers that have forgotten how they were written."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, WrittenReal):
+        return float(value)
+    return int(value) if isinstance(value, WrittenWhole) else value
 
 
 def _shortened(value: Any) -> str:

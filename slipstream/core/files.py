@@ -14,7 +14,7 @@ from typing import Any
 
 def sha256_of(path: Path) -> str:
     """The hash of a source file: what publishers of data list, so that the two can be compared."""
-    with path.open("rb") as file:
+    with naming(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -43,7 +43,8 @@ def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with naming(folder):
+            os.fsync(handle)
     finally:
         os.close(handle)
 
@@ -55,12 +56,13 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        aside.write_text(text, encoding="utf-8")
-        if durable:
-            publish(aside, path)
-            sync_folder(path.parent)
-        else:
-            os.replace(aside, path)
+        with naming(path):
+            aside.write_text(text, encoding="utf-8")
+            if durable:
+                publish(aside, path)
+                sync_folder(path.parent)
+            else:
+                os.replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise

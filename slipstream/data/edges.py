@@ -1,4 +1,4 @@
-"""Where a surface is open: edges with a face on one side only, and the area that they leave."""
+"""The edges of surfaces: which faces they join, where one is open, and the area that it leaves."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from slipstream.core.extras import need
 
+Whole = NDArray[np.int64]
 
-def places(points: NDArray[Any]) -> NDArray[np.int64]:
+
+def places(points: NDArray[Any]) -> Whole:
     """A number for each point that is the same for points at the same place."""
     order = np.lexsort(points.T)
     new = np.ones(len(points), bool)
@@ -20,39 +22,88 @@ def places(points: NDArray[Any]) -> NDArray[np.int64]:
     return numbers
 
 
-def open_edges(corners: NDArray[Any]) -> NDArray[np.int64]:
-    """Edges that only one triangle has, of triangles with three different corners, (E, 2)."""
-    whole = corners[(corners != np.roll(corners, 1, axis=1)).all(1)]
-    size = int(corners.max(initial=0)) + 1
-    keys = np.empty(3 * len(whole), np.int64)
-    for k in range(3):
-        a, b = whole[:, k], whole[:, (k + 1) % 3]
-        part = keys[k * len(whole) : (k + 1) * len(whole)]
-        np.multiply(np.minimum(a, b), size, out=part, dtype=np.int64)
-        part += np.maximum(a, b)
-    edges, counts = np.unique(keys, return_counts=True)
-    return np.stack(np.divmod(edges[counts == 1], size), 1)
+def whole(corners: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which triangles have three different corners, (T,)."""
+    return (corners != np.roll(corners, 1, axis=1)).all(1)
 
 
-def open_area(points: NDArray[Any], triangles: NDArray[Any]) -> float:
-    """The area of all holes of a surface, each closed by triangles from its edges to its middle.
+def edges_between(triangles: NDArray[Any], face: NDArray[Any] | None = None) -> tuple[Whole, Whole]:
+    """The edges of triangles with three different corners: which triangle (E,), ends (E, 2).
 
-    Points at the same place count as one. A gap without width has no area.
+    Each is run along as its triangle does. Edges inside a face that is cut into several triangles
+    are left out.
     """
-    if not len(open_edges(triangles)):
-        return 0.0
-    place = places(points)
-    edges = open_edges(place[triangles])
-    used, ends = np.unique(edges, return_inverse=True)
+    rows = np.flatnonzero(whole(triangles))
+    corners = triangles[rows]
+    ends: Whole = np.empty((3 * len(rows), 2), np.int64)
+    for k in range(3):
+        here = ends[k * len(rows) : (k + 1) * len(rows)]
+        here[:, 0], here[:, 1] = corners[:, k], corners[:, (k + 1) % 3]
+    triangle = np.tile(rows, 3)
+    if face is not None and (face[1:] == face[:-1]).any():
+        outer = _outer(ends, face[triangle])
+        triangle, ends = triangle[outer], ends[outer]
+    return triangle, ends
+
+
+def pair_up(ends: Whole) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+    """Edges of two faces as pairs (P, 2), the others (L,), and which of these have one face."""
+    key = _keys(ends)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    new = np.ones(len(key), bool)
+    new[1:] = key[1:] != key[:-1]
+    first = np.flatnonzero(new)
+    count = np.diff(first, append=len(key))
+    two = first[count == 2]
+    each = np.repeat(count, count)
+    return np.stack((order[two], order[two + 1]), 1), order[each != 2], each[each != 2] == 1
+
+
+def open_edges(corners: NDArray[Any]) -> Whole:
+    """Edges that only one triangle has, of triangles with three different corners, (E, 2)."""
+    edges = edges_between(corners)[1]
+    _, left, single = pair_up(edges)
+    return edges[left[single]]
+
+
+def components(one: NDArray[Any], other: NDArray[Any], count: int) -> Whole:
+    """For each of `count` nodes the number of its component, where `one` is joined to `other`."""
+    joins = (np.ones(len(one), bool), (one, other))
+    graph = need("scipy.sparse", "mesh").coo_array(joins, shape=(count, count))
+    find = need("scipy.sparse.csgraph", "mesh").connected_components
+    return find(graph, directed=False)[1].astype(np.int64)
+
+
+def hole_areas(points: NDArray[Any], place: Whole, ends: Whole) -> NDArray[np.float64]:
+    """The area of the triangle from each open edge to the middle of its hole, (E,).
+
+    The ends of edges are numbers of places. A gap without width has no area.
+    """
+    if not len(ends):
+        return np.zeros(0)
+    used, ends = np.unique(ends, return_inverse=True)
     ends = ends.reshape(-1, 2)
-    if not len(used):
-        return 0.0
     numbers, first = np.unique(place, return_index=True)
     at = points[first[np.searchsorted(numbers, used)]].astype(np.float64)
-    pairs = (np.ones(len(ends), bool), (ends[:, 0], ends[:, 1]))
-    graph = need("scipy.sparse", "mesh").coo_array(pairs, shape=(len(used), len(used)))
-    hole = need("scipy.sparse.csgraph", "mesh").connected_components(graph, directed=False)[1]
+    hole = components(ends[:, 0], ends[:, 1], len(used))
     count = np.bincount(hole)
     middle = np.stack([np.bincount(hole, at[:, axis]) / count for axis in range(3)], 1)
     a, b = (at[ends[:, k]] - middle[hole[ends[:, 0]]] for k in range(2))
-    return float(np.linalg.norm(np.cross(a, b), axis=1).sum() / 2)
+    return np.linalg.norm(np.cross(a, b), axis=1) / 2
+
+
+def _keys(ends: Whole) -> Whole:
+    """A number for each edge that does not depend on its direction."""
+    a, b = ends.T
+    return np.minimum(a, b) * (int(ends.max(initial=0)) + 1) + np.maximum(a, b)
+
+
+def _outer(ends: Whole, face: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which edges their face has once."""
+    key = _keys(ends)
+    order = np.lexsort((face, key))
+    same = (np.diff(key[order]) == 0) & (np.diff(face[order]) == 0)
+    outer = np.ones(len(ends), bool)
+    outer[order[1:][same]] = outer[order[:-1][same]] = False
+    return outer

@@ -1,4 +1,4 @@
-"""Normals of surfaces, which side of them is outside, crops, and distances to them."""
+"""Normals of surfaces, crops, and distances to them."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.data.distance import CHUNK, NearestTriangle
-from slipstream.data.edges import open_area
 from slipstream.data.meshes.cells import area_vectors
 from slipstream.data.readers.vtk import Mesh
 
 _CHUNK = 1 << 16
-_OPEN = 0.05
-"""Holes, in parts of a surface's area, with which it still counts as closed."""
 
 __all__ = [
     "NearestTriangle",
+    "NoNormalError",
     "cell_normals",
     "distance_to_triangles",
     "in_box",
-    "orient_outward",
     "point_normals",
 ]
 
 
-def point_normals(points: NDArray[Any], triangles: NDArray[Any]) -> NDArray[np.float64]:
+class NoNormalError(ValueError):
+    """Points or cells have no normal."""
+
+
+def point_normals(
+    points: NDArray[Any], triangles: NDArray[Any], *, lenient: bool = False
+) -> NDArray[np.float64]:
     """Unit normals at the points of a surface, (P, 3), by the order of the triangles' corners.
 
     The mean of the triangles at a point, each weighted with its angle there, so that it does not
-    matter how a face is cut into triangles. ValueError where a point has none: it belongs to no
-    triangle, or to degenerate ones only, or their normals cancel.
+    matter how a face is cut into triangles. NoNormalError where a point has none (NaN if lenient):
+    it belongs to no triangle, or to degenerate ones only, or their normals cancel.
     """
     total = np.zeros((len(points), 3))
     for first in range(0, len(triangles), _CHUNK):
@@ -49,49 +52,28 @@ def point_normals(points: NDArray[Any], triangles: NDArray[Any]) -> NDArray[np.f
         for axis in range(3):
             here = np.bincount(part.ravel() - low, weighted[:, axis], high - low)
             total[low:high, axis] += here
-    return _unit(total, "point")
+    return _unit(total, "point", lenient)
 
 
-def cell_normals(mesh: Mesh) -> NDArray[np.float64]:
+def cell_normals(mesh: Mesh, *, lenient: bool = False) -> NDArray[np.float64]:
     """Unit normals of the polygons of a surface, (C, 3), by the order of their corners.
 
-    ValueError where a cell has none: it is not a polygon, or has no area.
+    NoNormalError where a cell has no area (NaN if lenient), ValueError where it is no polygon.
     """
-    return _unit(area_vectors(mesh.cells(), mesh.points()), "cell", f" of {mesh.name}")
+    return _unit(area_vectors(mesh.cells(), mesh.points()), f"cell of {mesh.name}", lenient)
 
 
-def _unit(vectors: NDArray[np.float64], what: str, of: str = "") -> NDArray[np.float64]:
+def _unit(vectors: NDArray[np.float64], what: str, lenient: bool) -> NDArray[np.float64]:
     size = np.linalg.norm(vectors, axis=1, keepdims=True)
     none = np.flatnonzero(size == 0)
-    if len(none):
-        raise ValueError(
-            f"every {what}{of} must have a normal, got {len(none)} of {len(vectors)} without, the"
+    if len(none) and not lenient:
+        raise NoNormalError(
+            f"every {what} must have a normal, got {len(none)} of {len(vectors)} without, the"
             f" first at {none[0]}"
         )
+    size[none] = np.nan
     vectors /= size
     return vectors
-
-
-def orient_outward(points: NDArray[Any], triangles: NDArray[Any]) -> NDArray[Any]:
-    """The triangles, turned round if they enclose a negative volume: normals then point outward.
-
-    The very same array where they do already. All or none are turned, so neighbours must agree.
-    ValueError for a surface that is not closed, but for small holes, and so has no outside.
-    """
-    centre = points.mean(0, dtype=np.float64)
-    volume, area = 0.0, 0.0
-    for first in range(0, len(triangles), _CHUNK):
-        a, b, c = (points[triangles[first : first + _CHUNK, k]] - centre for k in range(3))
-        vectors = np.cross(b - a, c - a)
-        volume += float((a * vectors).sum())
-        area += float(np.linalg.norm(vectors, axis=1).sum()) / 2
-    share = open_area(points, triangles) / area if area else 1.0
-    if not share <= _OPEN or volume == 0:
-        raise ValueError(
-            f"a surface must be closed for it to have an outside, got one with holes of {share:.0%}"
-            " of its area"
-        )
-    return triangles if volume > 0 else triangles[:, ::-1]
 
 
 def in_box(points: NDArray[Any], low: Sequence[Any], high: Sequence[Any]) -> NDArray[np.bool_]:

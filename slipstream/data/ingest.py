@@ -11,12 +11,11 @@ import errno
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from slipstream.core.checks import check_whole
-from slipstream.core.files import remove_partials, sha256_of, sync_folder
+from slipstream.core.files import remove_partials, sync_folder
 from slipstream.data.cloud import RowBlocks
 from slipstream.data.manifest import (
     NAME,
@@ -30,12 +29,15 @@ from slipstream.data.manifest import (
 )
 from slipstream.data.pool import run_tasks
 from slipstream.data.source import Source
+from slipstream.data.source_files import check_agreement, describe_files, have_changed
 from slipstream.data.splits import FRACTIONS, resolve_splits
 from slipstream.data.store import sample_file, write_sample
 from slipstream.data.unfinished import Part, Unfinished
 
 # Of the machine, not of the sample: they stop the ingest instead of quarantining what it reads.
-_FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENOMEM}
+_FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE}
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+"""In the RuntimeErrors of torch, on the GPU and on the CPU."""
 
 
 @dataclass(frozen=True)
@@ -75,52 +77,62 @@ def ingest(
     """Write every sample of the source into a store, or every n-th from i for `shard` = (i, n).
 
     `workers` processes hold one sample each; 1 works in this process, with so many `threads`, for
-    sources that wait for a GPU. Splits are the source's, or drawn by `fractions`. Bad samples are
-    left out, with the reason in the manifest. Shards may run anywhere, at any time, into one shared
-    folder (or into folders copied together afterwards); `merge` then makes the manifest. What is
-    already in the store is kept, so the same call again finishes what was interrupted, adds what
-    the source has gained and tries bad samples again.
+    sources that wait for a GPU. Splits are the source's, or drawn by `fractions`: a sample that the
+    store has stays in its split. Bad samples are left out, with the reason in the manifest. Shards
+    may run anywhere, at any time, into one shared folder (or into folders copied together
+    afterwards); `merge` then makes the manifest. What is already in the store is kept, so the same
+    call again finishes what was interrupted, adds what the source has gained, tries bad samples
+    again and makes those anew whose files have changed (source_files.py says how that is seen).
 
     Raises ValueError, having written nothing, when the store was made with other fields, options or
-    seed, when ids and splits do not fit, or when no sample is good; OSError when the disk is full
-    or a worker died: the store's manifest is then what it was, and the same call goes on.
+    seed, when ids and splits do not fit, when another process works on the same shard, or when no
+    sample is good; OSError when the disk is full, memory is short or a worker died: the store's
+    manifest is then what it was, and the same call goes on.
     """
     check_whole("workers", workers, 1)
     check_whole("threads", threads, 1)
     _check_shard(shard)
     ids = _checked_ids(source.ids())
-    splits = resolve_splits(source.splits(), ids, fractions, seed)
-    origin = Origin(source.schema, source.name, _checked_options(source.options), seed)
     unfinished = Unfinished(store)
-    before = unfinished.begin(origin, ids)
-    mine = ids[shard[0] :: shard[1]]
-    kept = unfinished.finished(mine, before)
-    work = unfinished.work_folder(shard)
-    try:
-        task = _Task(source, store, origin, work, hash_files)
-        todo = [sample for sample in mine if sample not in kept]
-        results = run_tasks(task, todo, workers, threads=threads)
-        entries, bad = _collect(results, len(mine), kept, progress or (lambda event: None))
-        unfinished.drop(work)
-        if entries:
-            sync_folder(sample_file(store, next(iter(entries))).parent)
-        part = Part(origin, splits, entries, bad)
-        if shard[1] == 1:
-            _publish(store, [part])
-        else:
-            unfinished.write_part(shard, part)
-    except BaseException:
-        unfinished.give_up(work)
-        raise
+    before = unfinished.manifest()
+    splits = resolve_splits(source.splits(), ids, fractions, seed, before.splits if before else {})
+    origin = Origin(source.schema, source.name, _checked_options(source.options), seed)
+    unfinished.begin(origin, ids, before)
+    with unfinished.locked(shard):
+        mine = ids[shard[0] :: shard[1]]
+        there = unfinished.finished(mine, before)
+        changed = {i for i in there if _has_changed(source, store, i, there[i], hash_files)}
+        kept = {sample: entry for sample, entry in there.items() if sample not in changed}
+        work = unfinished.work_folder(shard)
+        try:
+            task = _Task(source, store, origin, work, hash_files, frozenset(changed))
+            todo = [sample for sample in mine if sample not in kept]
+            results = run_tasks(task, todo, workers, threads=threads)
+            entries, bad = _collect(results, len(mine), kept, progress or (lambda event: None))
+            unfinished.drop(work)
+            _finish(unfinished, shard, Part(origin, splits, entries, bad))
+        except BaseException:
+            unfinished.give_up(work)
+            raise
     written = tuple(sample for sample in mine if sample in entries and sample not in kept)
     return Report(written, tuple(kept), dict(sorted(bad.items())))
+
+
+def _finish(unfinished: Unfinished, shard: tuple[int, int], part: Part) -> None:
+    """All samples are written: publish the store, or note that the shard is done."""
+    if part.samples:
+        sync_folder(sample_file(unfinished.store, next(iter(part.samples))).parent)
+    if shard[1] == 1:
+        _publish(unfinished, [part])
+    else:
+        unfinished.write_part(shard, part)
 
 
 def merge(store: Path) -> Manifest:
     """Make the manifest of a store whose shards are all done; again, it changes nothing.
 
-    Raises ValueError naming the shards that are missing, or that were made differently, or the
-    first sample whose file is not here whole.
+    Raises ValueError naming the shards that are missing, or that were made differently, a source
+    file that changed between two of them, or the first sample whose file is not here whole.
     """
     unfinished = Unfinished(store)
     if (store / NAME).is_file() and not unfinished.path.is_dir():
@@ -136,10 +148,11 @@ def merge(store: Path) -> Manifest:
                 " others"
             )
         unfinished.check_files(path, part.samples)
-    return _publish(store, list(parts.values()))
+    check_agreement((path.stem, part.samples) for path, part in parts.items())
+    return _publish(unfinished, list(parts.values()))
 
 
-def _publish(store: Path, parts: Sequence[Part]) -> Manifest:
+def _publish(unfinished: Unfinished, parts: Sequence[Part]) -> Manifest:
     """The last step: the manifest, and nothing but it and the samples.
 
     A sample that is bad now may have been good before: its old file goes.
@@ -147,12 +160,24 @@ def _publish(store: Path, parts: Sequence[Part]) -> Manifest:
     samples = {name: entry for part in parts for name, entry in part.samples.items()}
     bad = {name: reason for part in parts for name, reason in part.quarantined.items()}
     manifest = build_manifest(parts[0].origin, parts[0].splits, samples, bad)
+    store = unfinished.store
     remove_partials(store / NAME)
     write_manifest(store / NAME, manifest)
     for sample in bad.keys() - samples.keys():
         sample_file(store, sample).unlink(missing_ok=True)
-    Unfinished(store).remove()
+    unfinished.remove()
     return manifest
+
+
+def _has_changed(
+    source: Source, store: Path, sample: str, entry: SampleEntry, hashed: bool
+) -> bool:
+    """Whether a finished sample was made from other files than are there now."""
+    try:
+        files = source.files(sample)
+    except Exception:  # of the source's own code, when one is gone: that changes nothing
+        return False
+    return have_changed(entry.files, files, sample_file(store, sample), hashed=hashed)
 
 
 def _collect(
@@ -185,26 +210,30 @@ class _Task:
     origin: Origin
     work: Path
     hash_files: bool
+    changed: frozenset[str]
+    """Samples that are in the store, made of other files."""
 
     def __call__(self, sample: str) -> SampleEntry | str:
         """The entry of a sample that is now written and recorded, or the reason why it is bad."""
         try:
-            files = _describe_files(self.source.files(sample), self.hash_files)
+            files = describe_files(self.source.files(sample), self.hash_files)
             cloud = self.source.read(sample)
             if isinstance(cloud, RowBlocks):
                 cloud = replace(cloud, stream=_marked(cloud.blocks()))
             elif cloud.schema != self.origin.schema:
                 raise ValueError("a sample must have the schema of its source, got another")
         except Exception as error:
-            return _reason(error)
+            return _reason(sample, error)
+        if sample in self.changed:
+            Unfinished(self.store).forget(sample)
         try:
             entry = write_sample(
                 self.store, sample, cloud, self.origin.schema, seed=self.origin.seed, work=self.work
             )
         except _ReadError as error:
-            return _reason(error.cause)
+            return _reason(sample, error.cause)
         except ValueError as error:
-            return _reason(error)
+            return _reason(sample, error)
         entry = replace(entry, files=files)
         try:
             Unfinished(self.store).record(sample, entry)
@@ -229,29 +258,25 @@ def _marked(blocks: Iterable[Any]) -> Iterator[Any]:
         raise _ReadError(error) from error
 
 
-def _reason(error: Exception) -> str:
+def _reason(sample: str, error: Exception) -> str:
     """Why a sample is bad; an error that is not the sample's is raised again."""
-    if isinstance(error, MemoryError) or getattr(error, "errno", None) in _FATAL:
-        raise error
     text = " ".join(str(error).split())
+    if _lacks_memory(error):
+        got = f"{type(error).__name__} {text}".strip()
+        raise OSError(
+            errno.ENOMEM,
+            f"sample {sample} must fit into memory, got {got}: the same call with fewer workers"
+            " goes on where this one stopped",
+        ) from error
+    if getattr(error, "errno", None) in _FATAL:
+        raise error
     return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"
 
 
-def _describe_files(files: Mapping[str, Path], hashed: bool) -> dict[str, dict[str, Any]]:
-    described: dict[str, dict[str, Any]] = {}
-    for name, path in files.items():
-        if not path.is_file():
-            raise ValueError(f"source file {name} must exist, got none")
-        described[name] = {"bytes": path.stat().st_size}
-        if hashed:
-            described[name]["sha256"] = _hash(path, path.stat().st_mtime_ns)
-    return described
-
-
-@lru_cache(maxsize=256)
-def _hash(path: Path, changed: int) -> str:
-    """Kept, since some files hold many samples; `changed` is when the file last was."""
-    return sha256_of(path)
+def _lacks_memory(error: Exception) -> bool:
+    if isinstance(error, RuntimeError):
+        return any(part in str(error).lower() for part in _NO_MEMORY)
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
 
 
 def _checked_ids(ids: Sequence[str]) -> list[str]:

@@ -17,10 +17,11 @@ def resolve_splits(
     ids: Sequence[str],
     fractions: Mapping[str, float],
     seed: int,
+    known: Mapping[str, Sequence[str]],
 ) -> Splits:
-    """The given splits, checked, or drawn ones."""
+    """The given splits, checked, or drawn ones in which those of a store, `known`, stay."""
     if given is None:
-        return draw_splits(ids, fractions, seed)
+        return grow_splits(known, ids, fractions, seed)
     splits = {name: tuple(members) for name, members in given.items()}
     found = overlaps(splits)
     if found:
@@ -42,7 +43,7 @@ def draw_splits(ids: Sequence[str], fractions: Mapping[str, float], seed: int) -
         sum(fractions.values()), 1
     ):
         raise ValueError(f"split fractions must be positive and sum to 1, got {dict(fractions)}")
-    shuffled = sorted(ids, key=lambda sample: (derive_seed(seed, "split", sample), sample))
+    shuffled = _shuffled(ids, seed)
     splits: Splits = {}
     total, start = 0.0, 0
     for name, fraction in fractions.items():
@@ -51,6 +52,33 @@ def draw_splits(ids: Sequence[str], fractions: Mapping[str, float], seed: int) -
         splits[name] = tuple(sorted(shuffled[start:end]))
         start = end
     return splits
+
+
+def grow_splits(
+    known: Mapping[str, Sequence[str]],
+    ids: Sequence[str],
+    fractions: Mapping[str, float],
+    seed: int,
+) -> Splits:
+    """Drawn splits of all ids in which every sample that is known stays in its split.
+
+    Where a fresh draw leaves them there, it is that draw. Else the new ones go, one by one, to the
+    split that lacks most, so that the fractions are met as well as can be.
+    """
+    fresh = draw_splits(ids, fractions, seed)
+    if all(set(members) <= set(fresh.get(split, ())) for split, members in known.items()):
+        return fresh
+    grown = {split: list(known.get(split, ())) for split in (*fractions, *known)}
+    placed = {sample for members in known.values() for sample in members}
+    for sample in _shuffled(ids, seed):
+        if sample not in placed:
+            lacking = max(fractions, key=lambda split: len(fresh[split]) - len(grown[split]))
+            grown[lacking].append(sample)
+    return {split: tuple(sorted(members)) for split, members in grown.items()}
+
+
+def _shuffled(ids: Sequence[str], seed: int) -> list[str]:
+    return sorted(ids, key=lambda sample: (derive_seed(seed, "split", sample), sample))
 
 
 def overlaps(splits: Mapping[str, Sequence[str]]) -> list[str]:

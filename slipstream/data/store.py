@@ -20,13 +20,16 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from slipstream.core.checks import check_choice
-from slipstream.core.files import publish
+from slipstream.core.files import naming, publish
 from slipstream.data.cloud import Cloud, RowBlocks, Rows, checked_blocks
 from slipstream.data.fields import Schema
 from slipstream.data.manifest import NAME, Manifest, SampleEntry, check_sample_id, read_manifest
 from slipstream.data.pairs import OPTION
 from slipstream.data.permute import BUCKET_BYTES, write_permuted
 from slipstream.data.statistics import Statistics, StreamingStatistics
+
+CHANGED = "ingest/changed"
+"""There while samples are written again, of other files than the manifest says."""
 
 Span = tuple[int, int]
 """First row and end of a run of rows."""
@@ -93,7 +96,8 @@ class Store:
 
 
 def open_store(path: Path | str) -> Store:
-    """Open a store; ValueError when it is none, is newer than known, or lacks a sample's file.
+    """Open a store; ValueError when it is none, is newer than known, lacks a sample's file, or is
+    being ingested again of changed files.
 
     Of a store of trajectories the samples are pairs of states.
     """
@@ -103,6 +107,11 @@ def open_store(path: Path | str) -> Store:
             ": its ingest is unfinished, run it again" if (path / "ingest").is_dir() else ""
         )
         raise ValueError(f"{path} must be a store with a {NAME}, got none{unfinished}")
+    if (path / CHANGED).is_dir():
+        raise ValueError(
+            f"{path} must be as its manifest says, got samples made anew of changed files: its"
+            " ingest is unfinished, run it again"
+        )
     store = Store(path, read_manifest(path / NAME))
     for sample, entry in store.manifest.samples.items():
         check_sample_size(store.file(sample), entry.bytes)
@@ -157,6 +166,7 @@ def write_sample(
     shape = (cloud.rows, schema.width)
     statistics, crc = StreamingStatistics(), 0
     with ExitStack() as stack:
+        stack.enter_context(naming(sample_file(store, sample)))
         for path in (aside, spill):
             stack.callback(path.unlink, missing_ok=True)
         with aside.open("w+b") as file, spill.open("w+b") as keys:

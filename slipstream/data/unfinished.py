@@ -2,23 +2,27 @@
 
 origin.json              fields, options and seed it was begun with
 done/<id>.json           the manifest's entry of a sample that is written
+changed/<id>             a sample that the manifest has and that is written again, of other files
 shard-<i>-of-<n>.json    a finished shard: the manifest's entries of its samples
+lock-<i>-of-<n>          held by the process that works on a shard
 work-*                   folders for files being written
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from slipstream.core.files import json_text, read_json, write_text
+from slipstream.data.differences import difference
 from slipstream.data.manifest import (
     NAME,
     Manifest,
@@ -30,7 +34,7 @@ from slipstream.data.manifest import (
     splits_from_json,
 )
 from slipstream.data.splits import Splits
-from slipstream.data.store import sample_file
+from slipstream.data.store import CHANGED, sample_file
 
 REMOVED = ".ingest.partial"
 """In the store: the folder while it is being removed."""
@@ -70,15 +74,19 @@ class Unfinished:
 
     def __init__(self, store: Path) -> None:
         self.store, self.path = store, store / "ingest"
+        self._lock: IO[bytes] | None = None
 
-    def begin(self, origin: Origin, ids: Sequence[str]) -> Manifest | None:
-        """Make the folder, or go on with the one there; the manifest the store already has.
+    def manifest(self) -> Manifest | None:
+        """What the store has from an ingest that was finished."""
+        return read_manifest(self.store / NAME) if (self.store / NAME).is_file() else None
+
+    def begin(self, origin: Origin, ids: Sequence[str], before: Manifest | None) -> None:
+        """Make the folder, or go on with the one there; `before` is the store's manifest.
 
         Raises ValueError, having changed nothing, when the store is of another origin, has samples
         that are not among `ids`, or is no store.
         """
         note = self.path / "origin.json"
-        before = read_manifest(self.store / NAME) if (self.store / NAME).is_file() else None
         if before:
             self._check_origin(before.origin, origin)
         elif note.is_file():
@@ -96,7 +104,31 @@ class Unfinished:
         (self.path / "done").mkdir(parents=True, exist_ok=True)
         if not note.is_file():
             write_text(note, json_text(origin.to_json()))
-        return before
+
+    @contextmanager
+    def locked(self, shard: tuple[int, int]) -> Iterator[None]:
+        """Hold a shard; ValueError where another live process does. A killed one holds nothing."""
+        self._lock = (self.path / f"lock-{shard[0]}-of-{shard[1]}").open("wb")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._unlock()
+            what = "it" if shard[1] == 1 else f"shard {shard[0]} of {shard[1]}"
+            raise ValueError(
+                f"{self.store} must not be in use, got a live process that writes {what}: wait for"
+                " it to end"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        try:
+            yield
+        finally:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        """Also before the file is removed: NFS keeps an open one, and with it the folder."""
+        if self._lock:
+            self._lock.close()
 
     def _begun(self) -> set[str]:
         """The samples that an unfinished ingest has recorded, or written and not yet recorded."""
@@ -128,11 +160,20 @@ class Unfinished:
         entries = {}
         for sample in ids:
             entry = before.samples.get(sample) if before else None
-            if entry is None:
+            if entry is None or self._changed(sample).exists():
                 entry = self._recorded(sample)
             if entry and _size(sample_file(self.store, sample)) == entry.bytes:
                 entries[sample] = entry
         return entries
+
+    def forget(self, sample: str) -> None:
+        """Note that a finished sample is about to be written again, of other files.
+
+        Durable: from here on neither its record nor the manifest speaks of what its file holds.
+        """
+        self._changed(sample).parent.mkdir(exist_ok=True)
+        write_text(self._changed(sample), "")
+        self._record(sample).unlink(missing_ok=True)
 
     def check_files(self, part: Path, samples: Mapping[str, SampleEntry]) -> None:
         """Raise ValueError when a sample of a finished shard is not in the store, or cut short."""
@@ -184,14 +225,18 @@ class Unfinished:
             shutil.rmtree(old)
         if self.path.is_dir():
             os.replace(self.path, old)
+            self._unlock()
             shutil.rmtree(old)
 
     def give_up(self, work: Path) -> None:
         """After a failure: keep what is done; a store in which nothing is done goes again."""
         self.drop(work)
-        others = [*self.path.glob("shard-*"), *self.path.glob("work-*")]
-        if others or any((self.path / "done").iterdir()):
+        others = (
+            path for kind in ("shard-*", "work-*", "changed") for path in self.path.glob(kind)
+        )
+        if any(others) or any((self.path / "done").iterdir()):
             return
+        self._unlock()
         shutil.rmtree(self.path)
         for folder in (self.store / "samples", self.store):
             with suppress(OSError):  # not empty, or never made
@@ -205,8 +250,11 @@ class Unfinished:
         for what, (old, new) in pairs.items():
             if old != new:
                 raise ValueError(
-                    f"{what} must be what {self.store} was begun with, {old}, got {new}"
+                    f"{what} must be what {self.store} was begun with, {difference(old, new)}"
                 )
+
+    def _changed(self, sample: str) -> Path:
+        return self.store / CHANGED / sample
 
     def _record(self, sample: str) -> Path:
         return self.path / "done" / f"{sample}.json"

@@ -11,9 +11,10 @@ import yaml
 
 from slipstream.data.cards.card import Card, read_card
 from slipstream.data.cards.parameters import find_row, numbers, read_one, read_table
-from slipstream.data.cards.patterns import find_files, sample_id
+from slipstream.data.cards.patterns import as_pattern, find_files, pattern_problem, sample_id
 from slipstream.data.cards.types import ArrayValue, ComputedValue, ParameterFile, ParameterValue
 from slipstream.data.fields import Field
+from slipstream.data.manifest import check_sample_id
 from slipstream.data.readers.vtk import Wanted
 
 SMALL: dict[str, Any] = {
@@ -194,7 +195,40 @@ def test_patterns_find_the_files_of_every_sample(tmp_path: Path) -> None:
         ValueError, match="one file for the id 'b', got run_1/b_1.vtp and run_2/b_2"
     ):
         find_files(tmp_path, "run_*/{id}_*.vtp")
-    assert (sample_id(" é 1"), sample_id("-5.0"), sample_id("a/b")) == ("__1", "_-5.0", "a_b")
+    assert (sample_id(" e 1"), sample_id("-5.0"), sample_id("a/b")) == ("e_1", "_-5.0", "a_b")
+
+
+def test_letters_that_ids_lack_are_told_apart_by_a_hash() -> None:
+    names = ("自動車", "自転車", " é 1", "è 1", "", "°")
+    ids = [sample_id(name) for name in names]
+    assert ids[0] == "___-1ab53e7581" and ids[2].startswith("__1-") and ids[4] == "_"
+    assert len(set(ids)) == len(ids)
+    for name in ids:
+        check_sample_id(name)
+        assert sample_id(name) == name  # as a list of splits may have it
+    assert sample_id("e\u0301 1") == sample_id("é 1")  # as macOS writes it
+
+
+def test_patterns_follow_links(tmp_path: Path) -> None:
+    """As a run that lies on another disk, with a link back to where it is used."""
+    raw = tmp_path / "raw"
+    for name in ("raw/a/1.vtp", "raw/a/deep/2.vtp", "disk/3.vtp", "disk/deep/4.vtp"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (raw / "b").symlink_to(tmp_path / "disk")
+    (tmp_path / "disk/back").symlink_to(raw)
+    assert list(find_files(raw, "**/{id}.vtp")) == ["1", "2", "3", "4"]
+    assert find_files(raw, "b/**/{id}.vtp")["4"] == raw / "b/deep/4.vtp"
+    assert list(find_files(raw, "**/deep/**/{id}.vtp")) == ["2", "4"]
+    assert list(find_files(raw, "*/{id}.vtp")) == ["1", "3"]
+
+
+def test_names_as_patterns(tmp_path: Path) -> None:
+    for name in ("a*{1}?\\[2]\n.vtp", "a.vtp"):
+        (tmp_path / name).touch()
+        pattern = as_pattern(name)
+        assert pattern_problem(pattern) is None and pattern.isprintable()
+        assert find_files(tmp_path, pattern) == {"": tmp_path / name}
 
 
 CSV = "case;U [m/s];text\n001;30;x\n2;31.5;y\n"
@@ -219,6 +253,39 @@ def test_a_table_has_a_row_for_each_sample(name: str, text: str, tmp_path: Path)
         assert numbers(find_row(table, sample, path), "U [m/s]", 1, path) == speed
     with pytest.raises(ValueError, match=f"{name} must have parameters for '3', got 2 others, as"):
         find_row(table, "3", path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.yaml", "1.1: {U: 1}\n1.10: {U: 2}\n10: {U: 3}\n1_0: {U: 4}\n"),
+        (
+            "t.yaml",
+            "- {case: 1.1, U: 1}\n- {case: 1.10, U: 2}\n- {case: 10, U: 3}\n- {case: 1_0, U: 4}",
+        ),
+        (
+            "t.json",
+            '[{"case": 1.1, "U": 1}, {"case": 1.10, "U": 2}, {"case": 10, "U": 3},'
+            ' {"case": "1_0", "U": 4}]',
+        ),
+    ],
+)
+def test_ids_that_are_the_same_number(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    table = read_table(path, "case")
+    found = [numbers(table[sample], "U", 1, path) for sample in ("1.1", "1.10", "10", "1_0")]
+    assert found == [1, 2, 3, 4]
+
+
+def test_lists_of_a_card_are_read_as_written(tmp_path: Path) -> None:
+    text = write(tmp_path / "card.yaml", SMALL).read_text()
+    (tmp_path / "card.yaml").write_text(
+        f"{text}\nsplits: {{lists: {{train: [1.1, 10], test: [1.10, 1_0, 0010]}}}}\n"
+    )
+    splits = read_card(tmp_path / "card.yaml").splits
+    assert splits is not None
+    assert splits.lists == {"train": ("1.1", "10"), "test": ("1.10", "1_0", "0010")}
 
 
 def test_parameters_of_one_sample(tmp_path: Path) -> None:
@@ -262,6 +329,12 @@ def test_parameters_of_one_sample(tmp_path: Path) -> None:
         ("t.json", "{", "must be JSON, got Expecting property name"),
         ("t.json", "3", "must be a mapping or a list of them, got int"),
         ("t.json", '{"1": 2}', "must map every id to its parameters, got a mapping of numbers"),
+        (
+            "t.json",
+            '{"a": {"flow.u": 9, "flow": {"u": 5}}}',
+            "must have the parameter 'flow.u' once, got it with a dot and as a mapping",
+        ),
+        ("t.yaml", "- {case: 1, a: {b.c: 1, b: {c: 2}}}", "must have the parameter 'a.b.c' once"),
         ("t.txt", "", "must end with one of .csv, .json, .yaml, .yml, got '.txt'"),
     ],
 )

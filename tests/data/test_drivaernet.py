@@ -171,6 +171,21 @@ def test_sorted_splits_and_lists(tmp_path: Path) -> None:
         benchmark_source("drivaernet-surface", raw, split=str(lists)).ids()
 
 
+def test_folders_that_are_links(tmp_path: Path) -> None:
+    """As those that did not fit on a disk."""
+    raw, disk = tmp_path / "raw", tmp_path / "disk"
+    for design in ("d1", "d2"):
+        write_surface(raw, design)
+        write_surface(disk, f"{design}_more")
+    for kind in ("PressureVTK", "WallShearStressVTK_Updated"):
+        (raw / kind / "F_D_WM_WW_2").symlink_to(disk / kind / FOLDER)
+        (disk / kind / FOLDER / "back").symlink_to(raw)
+    source = benchmark_source("drivaernet-surface", raw)
+    assert source.designs == ("d1", "d1_more", "d2", "d2_more")
+    assert list(source.files("d2_more"))[0] == "PressureVTK/F_D_WM_WW_2/d2_more.vtk"
+    assert len(ingest(source, tmp_path / "store").written) == 4
+
+
 def test_points_without_cells(tmp_path: Path) -> None:
     """Nothing can be averaged to a point that is in no cell."""
     surface = add(shuffled(make_surface()), "cell", {"wallShearStress": vector})

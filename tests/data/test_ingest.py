@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
 import shutil
-import sys
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from slipstream.data import unfinished
+from slipstream.data import source_files, unfinished
 from slipstream.data.check import check_store
 from slipstream.data.cloud import Cloud, RowBlocks
 from slipstream.data.ingest import Progress, ingest, merge
@@ -236,7 +237,7 @@ def test_a_copy_beside_a_shard_is_named(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"seed": 1}, "seed must be what .* was begun with, 0, got 1"),
-        ({"source": Made(rows=400)}, "options must be what .* got {'rows': 400}"),
+        ({"source": Made(rows=400)}, "options must be what .* was begun with, rows 500, got 400$"),
         ({"source": Made(5)}, "the source must still have sample 's05' of"),
         ({"source": Made(0)}, "a source must have at least one sample, got none"),
         ({"source": Made(extra={"f": np.nan})}, "options must be JSON, got"),
@@ -269,6 +270,60 @@ def test_what_is_refused_changes_nothing(
     assert contents(store) == before
     assert ingest(Made(), store).kept == tuple(Made().ids())
     assert contents(store) == before
+
+
+def test_of_other_options_those_that_differ_are_named(tmp_path: Path) -> None:
+    same: dict[str, Any] = {"long": ["x" * 50] * 9, "box": {"low": [0, 0], "high": [1, 1]}}
+    made = {**same, "targets": [{"name": "p", "unit": "Pa"}, {"name": "U"}], "gone": {"a": 1}}
+    ingest(Made(extra=made), tmp_path)
+    now = {**same, "targets": [{"name": "p", "unit": "kPa"}], "box": {"low": [0, 2], "at": None}}
+    with pytest.raises(ValueError) as caught:
+        ingest(Made(extra=now), tmp_path)
+    assert str(caught.value) == (
+        f"options must be what {tmp_path} was begun with, box.low [0, 0], got [0, 2];"
+        " box.high [1, 1], got none; box.at none, got None; targets.0.unit 'Pa', got 'kPa';"
+        " targets.1 {'name': 'U'}, got none; and 1 more"
+    )
+    with pytest.raises(ValueError) as caught:
+        ingest(Made(extra={**made, "long": "x"}), tmp_path)
+    assert len(str(caught.value)) < len(str(tmp_path)) + 160
+
+
+@dataclass(frozen=True)
+class Greedy(Made):
+    """Sample s01 needs more memory than there is."""
+
+    error: Exception = field(default_factory=MemoryError)
+
+    def read(self, sample: str) -> Cloud | RowBlocks:
+        if sample != "s01":
+            return super().read(sample)
+        if isinstance(self.error, AssertionError):
+            torch.empty(10**15)
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 4.00 GiB"),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried"),
+        AssertionError("the real error of the CPU comes first"),
+    ],
+)
+def test_want_of_memory_is_no_fault_of_a_sample(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(OSError, match="sample s01 must fit into memory, got .* fewer workers"):
+        ingest(Greedy(4, error=error), tmp_path)
+    assert ingest(Made(4), tmp_path).kept == ("s00",)
+
+
+def test_other_errors_of_torch_are_the_samples(tmp_path: Path) -> None:
+    error = RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+    report = ingest(Greedy(4, error=error), tmp_path)
+    assert report.quarantined == {"s01": f"RuntimeError: {error}"}
 
 
 def test_folders_that_are_no_store(tmp_path: Path) -> None:
@@ -320,7 +375,7 @@ def test_a_spoilt_record_is_none(tmp_path: Path) -> None:
     source, whole, store = Made(), tmp_path / "whole", tmp_path / "store"
     ingest(source, whole)
     begun = unfinished.Unfinished(store)
-    begun.begin(Origin(source.schema, source.name, dict(source.options), 0), source.ids())
+    begun.begin(Origin(source.schema, source.name, dict(source.options), 0), source.ids(), None)
     for text in ("", "{", "{}"):
         (begun.path / "done" / "s00.json").write_text(text)
         shutil.copytree(whole / "samples", store / "samples", dirs_exist_ok=True)
@@ -335,9 +390,8 @@ def test_a_file_of_many_samples_is_hashed_once(
     one = tmp_path / "all.raw"
     one.write_bytes(b"many samples")
     hashed: list[Path] = []
-    module = sys.modules[ingest.__module__]
-    digest = module.sha256_of
-    monkeypatch.setattr(module, "sha256_of", lambda path: hashed.append(path) or digest(path))
+    digest = source_files.sha256_of
+    monkeypatch.setattr(source_files, "sha256_of", lambda path: hashed.append(path) or digest(path))
     monkeypatch.setattr(Made, "files", lambda self, sample: {"all.raw": one})
     ingest(Made(), tmp_path / "store")
     assert hashed == [one]

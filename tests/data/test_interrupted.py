@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import pytest
 
 from slipstream.data import unfinished
 from slipstream.data.check import check_store
-from slipstream.data.ingest import ingest, merge
+from slipstream.data.ingest import Progress, ingest, merge
 
 from .samples import Made, contents
 
@@ -70,11 +72,67 @@ except OSError as error:
         [sys.executable, "-c", code, str(store), str(threads)], capture_output=True, text=True,
         check=True, cwd=ROOT,
     )  # fmt: skip
-    assert "File too large" in done.stdout
+    assert re.search(r"File too large: '.*/store/samples/s0\d.npy'", done.stdout)
     assert sorted(path.name for path in (store / "samples").iterdir()) == ["s00.npy", "s01.npy"]
     assert not list((store / "ingest").glob("work-*"))
     report = ingest(Made(8, bad={"s03": "nan"}), store)
     assert report.kept == ("s00", "s01") and contents(store) == whole
+
+
+@pytest.mark.parametrize(
+    ("limit", "file"),
+    [(0, "ingest/origin.json"), (2_000, "samples/000000.npy"), (8_000, "manifest.json")],
+)
+def test_a_full_disk_is_one_sentence_that_names_the_file(
+    tmp_path: Path, limit: int, file: str
+) -> None:
+    code = """
+import resource, sys
+from slipstream import cli
+limit = int(sys.argv.pop())
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+cli.main()
+"""
+    store = tmp_path / "store"
+    command = ("data", "make", "poisson", "--samples", 12, "--points", 100, "--out", store, limit)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, command)], capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr == f"slipstream: cannot use '{store / file}': File too large\n"
+
+
+def test_two_at_once(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """The second is told so and leaves the first alone; other shards may run."""
+    store, source, said = tmp_path / "store", Made(8, bad={"s03": "nan"}), list[str]()
+
+    def again(event: Progress) -> None:
+        with pytest.raises(ValueError, match="must not be in use, got a live process") as caught:
+            ingest(source, store)
+        said.append(str(caught.value))
+
+    ingest(source, store, progress=again)
+    assert len(said) == 8 and contents(store) == whole
+
+    def other(event: Progress) -> None:
+        with pytest.raises(ValueError, match="live process that writes shard 0 of 2: wait for it"):
+            ingest(source, tmp_path / "shards", shard=(0, 2))
+        ingest(source, tmp_path / "shards", shard=(1, 2))
+
+    ingest(source, tmp_path / "shards", shard=(0, 2), progress=other)
+    merge(tmp_path / "shards")
+    assert contents(tmp_path / "shards") == whole
+
+
+def test_a_file_system_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(unfinished.fcntl, "flock", refuse)
+    ingest(Made(8, bad={"s03": "nan"}), tmp_path / "store")
+    assert contents(tmp_path / "store") == whole
 
 
 def test_a_failed_record_leaves_no_sample_behind(

@@ -340,6 +340,18 @@ def test_a_name_that_ends_with_a_star_is_itself_before_it_is_a_beginning(tmp_pat
         assert (columns(source_of(tmp_path, targets=wanted), "a")["u"] == value).all()
 
 
+def test_folders_that_are_links(tmp_path: Path) -> None:
+    raw, disk = tmp_path / "raw", tmp_path / "disk"
+    save(with_fields(ball()), raw / "a" / "r0.vtp")
+    for k in range(1, 4):
+        save(with_fields(ball(1 + 0.1 * k)), disk / f"r{k}.vtp")
+    (raw / "b").symlink_to(disk)
+    source = source_of(raw, files={"mesh": "**/{id}.vtp"})
+    assert list(source.ids()) == ["r0", "r1", "r2", "r3"]
+    assert list(source.files("r3")) == ["b/r3.vtp"]
+    assert len(ingest(source, tmp_path / "store").written) == 4
+
+
 def test_splits_ids_and_files(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     for k in range(10):

@@ -135,6 +135,15 @@ def test_bad_files(
         benchmark_source("taylor-green", tmp_path, options=options).ids()
 
 
+def test_names_of_files(tmp_path: Path) -> None:
+    write_netcdf(tmp_path / "TG.NC", make_velocity(2))
+    assert benchmark_source("taylor-green", tmp_path).ids() == ["TG-000000", "TG-000001"]
+    write_hdf5(tmp_path / "TG.h5", make_velocity(1))
+    with pytest.raises(ValueError, match="must hold one file called TG, got TG.NC and TG.h5"):
+        benchmark_source("taylor-green", tmp_path).ids()
+    assert benchmark_source("taylor-green", tmp_path / "TG.h5").ids() == ["TG-000000"]
+
+
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be a file or a folder of .nc, .h5"):
         benchmark_source("taylor-green", tmp_path).ids()

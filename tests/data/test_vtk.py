@@ -186,3 +186,37 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", ["vtp", "vtu", "vtk"])
+def test_empty_blocks_are_passed_over(kind: str, tmp_path: Path) -> None:
+    """Most blocks of a decomposed result may be empty, and lack the arrays."""
+    one = surface() if kind == "vtp" else volume()
+    nothing = pv.PolyData() if kind == "vtp" else pv.UnstructuredGrid()
+    one.save(tmp_path / f"one.{kind}")
+    nothing.save(tmp_path / f"none.{kind}")
+    files = [f'<DataSet index="{i}" file="{n}.{kind}"/>' for i, n in enumerate(("none", "one"))]
+    path = tmp_path / "mesh.vtm"
+    for names in (files, files[::-1], [*files, files[1]]):
+        text = "".join(names)
+        path.write_text(f"<VTKFile><vtkMultiBlockDataSet>{text}</vtkMultiBlockDataSet></VTKFile>")
+        mesh = read_mesh(path, [VELOCITY, HEAT])
+        count = len(names) - 1
+        assert np.array_equal(mesh.array(HEAT), np.tile(one["heat"], count))
+        assert describe(path).points == len(mesh.points()) == count * one.n_points
+    path.write_text(f"<VTKFile><vtkMultiBlockDataSet>{files[0]}</vtkMultiBlockDataSet></VTKFile>")
+    with pytest.raises(ValueError, match="mesh.vtm must have at least one point, got none"):
+        read_mesh(path, [VELOCITY])
+
+
+def test_stl_in_capitals(tmp_path: Path) -> None:
+    pv.Icosphere(nsub=1).save(tmp_path / "a.stl", binary=False)
+    text = (tmp_path / "a.stl").read_text()
+    points, triangles = read_mesh(tmp_path / "a.stl").triangles()
+    for other in (text.upper(), text.title(), text.replace("solid", "SOLID")):
+        (tmp_path / "b.stl").write_text(other)
+        found = read_mesh(tmp_path / "b.stl").triangles()
+        assert np.array_equal(found[0], points) and np.array_equal(found[1], triangles)
+    (tmp_path / "b.stl").write_text(text.upper()[: len(text) // 2])
+    with pytest.raises(ValueError, match="b.stl must be a whole STL file"):
+        read_mesh(tmp_path / "b.stl")

@@ -117,3 +117,13 @@ def test_only_the_wanted_is_read(tmp_path: Path) -> None:
     path = write_xml(truth, tmp_path / "mesh.vtu", mode="Ascii")
     spoil(path, b"0 1 2 3 4 5", b"x 1 2 3 4 5")
     assert read_mesh(path, [VELOCITY]).array(VELOCITY).shape == (30, 3)
+
+
+def test_points_need_no_name(tmp_path: Path) -> None:
+    path = write_xml(surface(), tmp_path / "a.vtp", packed="None")
+    raw = path.read_bytes().replace(b'Name="Points"', b"             ", 1)
+    path.write_bytes(raw)
+    assert np.array_equal(read_mesh(path).points(), surface().points)
+    path.write_bytes(raw.replace(b'NumberOfPoints="13"', b'NumberOfPoints="14"', 1))
+    with pytest.raises(ValueError, match="^the points of a.vtp must have 42 values, as the header"):
+        read_mesh(path)

@@ -67,7 +67,8 @@ def read_card(path: Path | str) -> Card:
     given = {key: place for key, place in keys.items() if place.value is not None}
     files = _files(given["files"])
     location = cast(Location, _choice(given, "location", _POINT_OR_CELL))
-    context = _Context(files, location, _coords(given.get("coords")))
+    coords, offset = _coords(given.get("coords"))
+    context = _Context(files, location, coords)
     parameters, parameter_features = _parameters(given.get("parameters"))
     features = [_entry(place, context) for place in _list(given.get("features"))]
     targets = [_entry(place, context) for place in given["targets"].items()]
@@ -89,6 +90,7 @@ def read_card(path: Path | str) -> Card:
         box=_box(given["box"]) if "box" in given else None,
         drop="drop" in given and bool(given["drop"].choice(("non-finite",))),
         splits=_splits(given["splits"], path.parent) if "splits" in given else None,
+        subtract=offset,
     )
     try:
         card.schema  # noqa: B018 - it checks the names
@@ -124,10 +126,12 @@ def _files(place: Place) -> dict[str, str]:
     return files
 
 
-def _coords(place: Place | None) -> Field:
-    keys = place.keys(may=("name", "unit")) if place else {}
+def _coords(place: Place | None) -> tuple[Field, tuple[float, ...]]:
+    """The field, and what is subtracted from its values."""
+    keys = place.keys(may=("name", "unit", "subtract")) if place else {}
     name = keys["name"].text() if "name" in keys else "position"
-    return Field(name, keys["unit"].text() if "unit" in keys else "m", components=3)
+    field = Field(name, keys["unit"].text() if "unit" in keys else "m", components=3)
+    return field, _numbers(keys["subtract"], 3) if "subtract" in keys else ()
 
 
 def _entry(place: Place, context: _Context) -> Entry:

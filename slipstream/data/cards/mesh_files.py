@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
+from slipstream.core.folders import Tell, walk
 from slipstream.data.meshes.openfoam import is_case
 from slipstream.data.meshes.vtk_files import blocks_of
 
-SUFFIXES = (".vtp", ".vtu", ".vtk", ".vtm", ".stl", ".ply")
+SUFFIXES = (".vtp", ".vtu", ".vti", ".vts", ".vtr", ".vtk", ".vtm", ".stl", ".ply")
 
 
-def find_meshes(folder: Path) -> list[Path]:
-    """Every mesh below a folder, sorted; a block of a .vtm and the inside of a case are none."""
+def find_meshes(folder: Path, tell: Tell | None = None) -> list[Path]:
+    """Every mesh below a folder, sorted; a block of a .vtm and the inside of a case are none.
+
+    Folders that cannot be read are left out, and `tell` is told why.
+    """
     meshes: list[Path] = []
-    for name, folders, files in os.walk(folder):
-        here = Path(name)
-        folders[:] = sorted(f for f in folders if not f.startswith("."))
-        cases = [f for f in folders if is_case(here / f)]
-        folders[:] = [f for f in folders if f not in cases]
-        meshes += [here / f for f in cases]
+    for here, folders, files in walk(folder, tell):
+        try:
+            if here != folder and is_case(here):
+                meshes.append(here)
+                folders.clear()
+                continue
+        except OSError as error:  # it can be listed, but not entered
+            folders.clear()
+            if tell:
+                tell(OSError(error.errno, error.strerror, str(here)))
+            continue
+        folders[:] = [f for f in folders if not f.startswith(".")]
         meshes += [
             here / f for f in files if not f.startswith(".") and Path(f).suffix.lower() in SUFFIXES
         ]
@@ -50,10 +59,16 @@ def patches_of(case: Path) -> list[str]:
 
 
 def _parts_of_case(case: Path) -> list[Path]:
-    """The mesh and the fields of the last time, which is the one that is read."""
+    """The mesh and the fields of the last time, which is the one that is read.
+
+    A mesh that moves or changes has its newest points and faces with one of the times.
+    """
     times = [f for f in case.iterdir() if f.is_dir() and _is_number(f.name)]
-    last = max(times, key=lambda folder: float(folder.name), default=None)
-    folders = [case / "constant" / "polyMesh", *([last] if last else [])]
+    times.sort(key=lambda folder: float(folder.name))
+    folders = [case / "constant" / "polyMesh", *times[-1:]]
+    for name in ("points", "faces"):
+        moved = [time / "polyMesh" for time in times if any(time.glob(f"polyMesh/{name}*"))]
+        folders += [folder for folder in moved[-1:] if folder not in folders]
     inside = [f for folder in folders if folder.is_dir() for f in sorted(folder.iterdir())]
     return [case / "system" / "controlDict", *(f for f in inside if f.is_file())]
 

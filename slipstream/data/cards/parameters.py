@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.checked_yaml import read_yaml
+from slipstream.core.checked_yaml import WrittenReal, read_yaml
 from slipstream.data.cards.patterns import sample_id
 
 SUFFIXES = (".csv", ".json", ".yaml", ".yml")
@@ -31,7 +31,7 @@ def read_table(path: Path, column: str) -> dict[str, Row]:
             raise ValueError(
                 f"{path} must map every id to its parameters, got a mapping of numbers"
             )
-        return _by_id(path, ((name, _flat(row)) for name, row in value.items()))
+        return _by_id(path, ((name, _flat(path, row)) for name, row in value.items()))
     for row in value:
         if row.get(column) in (None, ""):
             raise ValueError(
@@ -69,7 +69,7 @@ def read_one(path: Path) -> Row:
     """The parameters of the one sample that the file belongs to."""
     value = read_rows(path)
     if isinstance(value, dict):
-        return _flat(value)
+        return _flat(path, value)
     if len(value) != 1:
         raise ValueError(f"{path.name} must have one row below its header, got {len(value)}")
     return value[0]
@@ -87,7 +87,7 @@ def read_rows(path: Path) -> dict[str, Any] | list[Row]:
     if isinstance(value, dict):
         return {str(key): entry for key, entry in value.items()}
     if isinstance(value, list) and all(isinstance(row, dict) for row in value):
-        return [_flat(row) for row in value]
+        return [_flat(path, row) for row in value]
     raise ValueError(f"{path} must be a mapping or a list of them, got {type(value).__name__}")
 
 
@@ -116,13 +116,18 @@ def as_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _flat(row: Mapping[Any, Any], prefix: str = "") -> Row:
+def _flat(path: Path, row: Mapping[Any, Any], prefix: str = "") -> Row:
     flat: Row = {}
     for key, value in row.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
+        name = f"{prefix}{key}"
+        inside = _flat(path, value, f"{name}.") if isinstance(value, dict) else {name: value}
+        twice = sorted(flat.keys() & inside.keys())
+        if twice:
+            raise ValueError(
+                f"{path} must have the parameter {twice[0]!r} once, got it with a dot and as a"
+                " mapping"
+            )
+        flat |= inside
     return flat
 
 
@@ -158,7 +163,8 @@ def _read_csv(path: Path) -> list[Row]:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_without_twins)
+        text = path.read_text("utf-8-sig")
+        return json.loads(text, object_pairs_hook=_without_twins, parse_float=WrittenReal.of)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} must be JSON, got {error}") from None
 

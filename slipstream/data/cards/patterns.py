@@ -2,23 +2,44 @@
 
     run_{id}/boundary_{id}.vtp      PressureVTK/*/{id}.vtk      cases/{id}/  (a folder: OpenFOAM)
 
-`{id}` and `*` stand for text without a slash, `**` for any folders. Hidden files never match.
+`{id}` and `*` stand for text without a slash, `?` for one letter, `**` for any folders, behind
+links too. Hidden files never match.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+
+from slipstream.core.folders import walk
 
 ID = "{id}"
 
 _ODD = re.compile(r"[^A-Za-z0-9._+=@-]")
+_MEANING = re.compile(r"[*?{}\\]")
 
 
 def sample_id(text: str) -> str:
-    """The text as a sample's id, which can name a file anywhere: odd letters become `_`."""
-    cleaned = _ODD.sub("_", text.strip())
+    """The text as a sample's id, which can name a file anywhere: odd letters become `_`.
+
+    Where some are not ASCII, a hash of the text tells it from others that would be the same.
+    """
+    text = unicodedata.normalize("NFC", text.strip())
+    cleaned = _ODD.sub("_", text)
+    if not text.isascii():
+        cleaned += f"-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
     return cleaned if re.match(r"[A-Za-z0-9_]", cleaned) else f"_{cleaned}"
+
+
+def as_pattern(path: str) -> str:
+    """A pattern that fits the path: letters that cannot stand for themselves become `?`."""
+    plain = _MEANING.sub("?", path)
+    if plain.isprintable():
+        return plain
+    return "".join(letter if letter.isprintable() else "?" for letter in plain)
 
 
 def pattern_problem(pattern: str) -> str | None:
@@ -42,7 +63,7 @@ def find_files(raw: Path, pattern: str) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     expression = _expression(pattern)
-    for path in sorted(raw.glob(re.sub(r"[\[\]]", "[\\g<0>]", pattern).replace(ID, "*"))):
+    for path in sorted(set(_candidates(raw, pattern))):
         name = path.relative_to(raw).as_posix() + ("/" if pattern.endswith("/") else "")
         match = expression.fullmatch(name)
         if not match or any(part.startswith(".") for part in PurePosixPath(name).parts):
@@ -57,6 +78,20 @@ def find_files(raw: Path, pattern: str) -> dict[str, Path]:
             )
         found[sample] = path
     return dict(sorted(found.items()))
+
+
+def _candidates(folder: Path, pattern: str) -> Iterator[Path]:
+    """Paths that fit the pattern with any ids."""
+    first, stars, rest = pattern.partition("**/")
+    plain = re.sub(r"[\[\]]", "[\\g<0>]", first).replace(ID, "*")
+    starts = folder.glob(plain) if plain else [folder]
+    if not stars:
+        yield from starts
+        return
+    for start in starts:
+        for here, folders, _ in walk(start):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            yield from _candidates(here, rest)
 
 
 def _expression(pattern: str) -> re.Pattern[str]:

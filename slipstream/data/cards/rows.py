@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from slipstream.data.averages import cells_to_points, points_to_cells
 from slipstream.data.cards.types import ArrayValue, Card, ComputedValue
 from slipstream.data.geometry import (
+    NoNormalError,
     cell_normals,
     distance_to_triangles,
     in_box,
-    orient_outward,
     point_normals,
 )
 from slipstream.data.matching import Matched, check_order, match_exactly, match_nearly
+from slipstream.data.meshes.cells import triangle_cells
 from slipstream.data.meshes.openfoam import INTERNAL
+from slipstream.data.orientation import find_winding
 from slipstream.data.readers.vtk import Location, Mesh, Wanted, read_mesh
 
 Arrays = dict[str, NDArray[Any]]
@@ -45,17 +47,19 @@ def read_rows(card: Card, paths: Mapping[str, Path]) -> Rows:
     for file in rest:
         other = read_mesh(paths[file], card.wanted(file), regions=regions)
         arrays.update(_values(card, file, other, _matched(card, places, other, mesh.name)))
-    kept = _kept(card, arrays)
     computed = {e.field.name: e.value for e in card.entries if isinstance(e.value, ComputedValue)}
     for name, value in computed.items():
         if value.what == "normals":
-            arrays[name] = _normals(mesh, card.location)
+            arrays[name] = _normals(mesh, card)
     del mesh
+    kept = _kept(card, arrays)
     if kept is not None:
         arrays = {name: values[kept] for name, values in arrays.items()}
     for name, value in computed.items():
         if value.to is not None:
             arrays[name] = _distances(arrays[card.coords.name], paths[value.to])
+    if any(card.subtract):  # in double, so that what is left of large numbers keeps its digits
+        arrays[card.coords.name] = arrays[card.coords.name] - np.asarray(card.subtract, np.float64)
     return Rows(arrays, 0 if kept is None else len(places) - int(kept.sum()))
 
 
@@ -119,15 +123,28 @@ def _kept(card: Card, arrays: Arrays) -> NDArray[np.bool_] | None:
     return None if kept.all() else kept
 
 
-def _normals(mesh: Mesh, location: Location) -> NDArray[Any]:
-    """Out of the body; of an open surface, which has no inside, to where its faces turn."""
+def _normals(mesh: Mesh, card: Card) -> NDArray[Any]:
+    """Out of the body; of an open surface, which has no inside, to where its faces turn.
+
+    NaN where there is none, if the card drops such rows; else ValueError.
+    """
     points, triangles = mesh.triangles()
-    normals = cell_normals(mesh) if location == "cell" else point_normals(points, triangles)
+    cells = triangle_cells(mesh.cells())
+    winding = find_winding(points, triangles, cells)
+    turned = winding.turned
+    if winding.mixed and card.location == "point":
+        triangles = np.where(turned[:, None], triangles[:, ::-1], triangles)
     try:
-        inward = orient_outward(points, triangles) is not triangles
-    except ValueError:
-        inward = False
-    return -normals if inward else normals
+        if card.location == "cell":
+            normals = cell_normals(mesh, lenient=card.drop)
+        else:
+            normals = point_normals(points, triangles, lenient=card.drop)
+    except NoNormalError as error:
+        raise ValueError(f"{error} (`drop: non-finite` leaves such rows out)") from None
+    if winding.mixed and card.location == "cell":
+        inward = cells[turned]
+        normals[inward] = -normals[inward]
+    return -normals if turned.any() and not winding.mixed else normals
 
 
 def _distances(places: NDArray[Any], surface: Path) -> NDArray[Any]:

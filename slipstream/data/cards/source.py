@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,12 +74,18 @@ class MeshSource:
         meshes = self._meshes(sample).values()
         paths = [part for mesh in meshes for part in parts_of(mesh)]
         paths += [self._path(file.file, sample) for file in self.card.parameters]
-        return {path.relative_to(self.raw).as_posix(): path for path in paths}
+        return {self._name(path): path for path in paths}
 
     def read(self, sample: str) -> Cloud:
         rows = read_rows(self.card, self._meshes(sample))
         note = {"rows_left_out": rows.left_out} if self.card.drop or self.card.box else {}
         return Cloud(self.schema, rows.arrays, note | self._parameters(sample))
+
+    def _name(self, path: Path) -> str:
+        """Relative to the folder, outside of it too: a .vtm may name blocks anywhere."""
+        inside = path.is_relative_to(self.raw)
+        name = path.relative_to(self.raw) if inside else Path(os.path.relpath(path, self.raw))
+        return name.as_posix()
 
     @cached_property
     def _found(self) -> dict[str, dict[str, Path]]:

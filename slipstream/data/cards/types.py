@@ -96,6 +96,8 @@ class Card:
     drop: bool
     """Whether points with NaN or infinite values are left out, instead of the whole sample."""
     splits: Splits | None
+    subtract: tuple[float, ...] = ()
+    """What the coordinates of rows are less by, one number or three; box and files are not."""
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -121,4 +123,6 @@ class Card:
         """All that a sample's rows follow from: everything but the splits."""
         value = {"schema": SCHEMA, **asdict(self)}
         del value["splits"]
+        if not self.subtract:  # as cards were before they could say it
+            del value["subtract"]
         return value

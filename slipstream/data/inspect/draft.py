@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from slipstream.data.cards.patterns import ID
+from slipstream.data.cards.patterns import ID, as_pattern
 from slipstream.data.cards.types import Match
 from slipstream.data.fields import PARTS
 from slipstream.data.inspect.file import ArrayLook, FileLook
@@ -102,7 +102,7 @@ def _patterns(look: FolderLook, main: str, files: Sequence[str]) -> dict[str, st
         return patterns
     for file in files:
         path = next(iter(look.found[file].values()))
-        patterns[file] = path.relative_to(look.folder).as_posix()
+        patterns[file] = as_pattern(path.relative_to(look.folder).as_posix())
     folder, slash, name = patterns[main].rpartition("/")
     return patterns | {main: f"{folder}{slash}{ID}{PurePosixPath(name).suffix}"}
 

@@ -18,7 +18,7 @@ from slipstream.data.inspect.roles import (
     role_of,
     vectors_of_scalars,
 )
-from slipstream.data.inspect.shape import Shape, shape_of, share_outward
+from slipstream.data.inspect.shape import Shape, faults_of, shape_of, share_outward
 from slipstream.data.readers.vtk import ArrayInfo, Location, Mesh, Wanted, describe, read_mesh
 
 
@@ -151,9 +151,7 @@ def _of_shape(shape: Shape) -> list[str]:
         found.append(f"{shape.unused:,} points belong to no cell")
     if shape.degenerate:
         found.append(f"{shape.degenerate:,} cells have no extent")
-    if shape.outward is False:
-        found.append("the faces of the closed surface turn inward, and so do computed normals")
-    return found
+    return [*found, *faults_of(shape)]
 
 
 def _of_arrays(arrays: tuple[ArrayLook, ...]) -> list[str]:

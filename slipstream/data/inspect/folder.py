@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.data.cards.mesh_files import SUFFIXES, find_meshes
-from slipstream.data.cards.patterns import ID, find_files, sample_id
+from slipstream.data.cards.patterns import ID, as_pattern, find_files, sample_id
 from slipstream.data.inspect.file import ArrayLook, FileLook, look_at_file
 from slipstream.data.inspect.layout import Layout, find_layout, with_shared
 from slipstream.data.inspect.parameters import ParameterLook, look_at_parameters, words_in_tables
@@ -83,26 +84,25 @@ def look_at(path: Path, *, every: bool = False, advance: Advance | None = None) 
 
 
 def _look_at_folder(folder: Path, every: bool, step: Advance) -> FolderLook:
-    meshes = find_meshes(folder)
-    if not meshes:
-        inside = sorted({p.suffix or p.name for p in folder.iterdir()})
-        raise ValueError(
-            f"{folder} must hold meshes ({', '.join(SUFFIXES)} or OpenFOAM cases), got"
-            f" {', '.join(inside[:10]) or 'an empty folder'}"
-        )
+    meshes, absent, notes = _find(folder)
     names = [m.relative_to(folder).as_posix() + ("/" if m.is_dir() else "") for m in meshes]
     signature = cache(lambda name: _signature(folder / name))
     layout = find_layout(names, signature, words_in_tables(folder))
-    found = {file: find_files(folder, pattern) for file, pattern in layout.files.items()}
-    explained = {path for paths in found.values() for path in paths.values()}
+    matching = {
+        pattern: {s: path for s, path in find_files(folder, pattern).items() if path not in absent}
+        for pattern in layout.files.values()
+    }
+    explained = {path for paths in matching.values() for path in paths.values()}
     left = [name for name, mesh in zip(names, meshes, strict=True) if mesh not in explained]
     stray = [name for name in left if not _is_earlier(name, layout)]
     shared = stray if len(stray) <= _SHARED else []
     layout = with_shared(layout, shared)
-    found |= {file: {"": folder / p} for file, p in layout.files.items() if p in shared}
-    looks, notes = _look_at_samples(found, every, step)
+    matching |= {as_pattern(name): {"": folder / name} for name in shared}
+    found = {file: matching[pattern] for file, pattern in layout.files.items()}
+    looks, unreadable = _look_at_samples(found, every, step)
     look = FolderLook(folder, layout, found, looks, (), ())
     look = replace(look, parameters=look_at_parameters(folder, look.ids))
+    notes += unreadable
     if shared:
         notes.append(f"{', '.join(shared)} has no id in its name: taken for all samples' own")
     elif stray:
@@ -110,6 +110,29 @@ def _look_at_folder(folder: Path, every: bool, step: Advance) -> FolderLook:
         notes.append(f"{len(stray):,} meshes fit no pattern and are left out, as {some}")
     notes += [*_incomplete(look), *_differing(look), *_of_samples(look)]
     return replace(look, notes=tuple(notes))
+
+
+def _find(folder: Path) -> tuple[list[Path], set[Path], list[str]]:
+    """The meshes of a folder, links to meshes that are not there, and a sentence on each of these
+    and on each folder that cannot be read."""
+    errors: list[OSError] = []
+    found = find_meshes(folder, errors.append)
+    meshes = [mesh for mesh in found if os.path.exists(mesh)]
+    absent = set(found) - set(meshes)
+    unread = {os.path.relpath(error.filename, folder): error.strerror for error in errors}
+    notes = [f"{name} cannot be read ({why})" for name, why in unread.items()]
+    notes += [
+        f"{mesh.relative_to(folder)} is a link to a file that is not there"
+        for mesh in sorted(absent)
+    ]
+    if not meshes:
+        inside = sorted({path.suffix or path.name for path in folder.iterdir()})
+        got = f"none that can be read: {notes[0]}" if notes else ", ".join(inside[:10])
+        raise ValueError(
+            f"{folder} must hold meshes ({', '.join(SUFFIXES)} or OpenFOAM cases), got"
+            f" {got or 'an empty folder'}"
+        )
+    return meshes, absent, [f"left out: {note}" for note in notes]
 
 
 def _look_at_samples(
@@ -189,8 +212,11 @@ def _of_samples(look: FolderLook) -> Iterable[str]:
 def _is_earlier(name: str, layout: Layout) -> bool:
     """Whether a file differs in a number only from one that stands for the last time."""
     patterns = (re.escape(layout.files[file]) for file in layout.earlier)
-    expressions = (re.sub(r"\d+", r"\\d+", p).replace(r"\{id\}", "[^/]+") for p in patterns)
-    return any(re.fullmatch(expression, name) for expression in expressions)
+    for pattern in patterns:
+        expression = re.sub(r"\d+", r"\\d+", pattern).replace(r"\{id\}", "[^/]+")
+        if re.fullmatch(expression.replace(r"\?", "[^/]").replace(r"\*", "[^/]*"), name):
+            return True
+    return False
 
 
 def _same(array: ArrayLook, other: ArrayLook | None) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from slipstream.data.cards.patterns import ID, sample_id
+from slipstream.data.cards.patterns import ID, as_pattern, sample_id
 
 Signature = Callable[[str], Any]
 """What a file holds, by its path: equal for files that hold the same arrays."""
@@ -57,10 +57,14 @@ def find_layout(paths: Sequence[str], signature: Signature, known: Collection[st
 
 
 def with_shared(layout: Layout, paths: Sequence[str]) -> Layout:
-    """The layout with files that all samples have in common."""
-    group = (*layout.files.values(), *paths)
-    earlier = {layout.files[file]: patterns for file, patterns in layout.earlier.items()}
-    return _named(group, earlier) if paths else layout
+    """The layout with files that all samples have in common; the others keep their names."""
+    files = dict(layout.files)
+    for pattern in map(as_pattern, paths):
+        name = _name(pattern)
+        while name in files:
+            name = f"shared_{name}"
+        files[name] = pattern
+    return Layout(files, layout.earlier)
 
 
 def patterns_with_ids(paths: Sequence[str], ids: Collection[str]) -> list[str]:
@@ -104,8 +108,9 @@ def _readings(path: str) -> Iterator[tuple[str, str]]:
     for text in {part for name in stem.split("/") for part in _id_texts(name)}:
         edges = ("A-Za-z0-9", "0-9" if text[0].isdigit() else "A-Za-z")
         for edge in edges:
-            pattern = re.sub(f"(?<![{edge}]){re.escape(text)}(?![{edge}])", ID, stem)
-            if ID in pattern:
+            left = re.split(f"(?<![{edge}]){re.escape(text)}(?![{edge}])", stem)
+            pattern = ID.join(map(as_pattern, left))
+            if ID in pattern and ID + ID not in pattern:
                 yield from ((p + suffix, sample_id(text)) for p in _with_stars(pattern))
 
 
@@ -115,7 +120,8 @@ def _id_texts(name: str) -> set[str]:
     cuts += [m.start() for m in re.finditer(r"(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])", name)]
     texts = {name, *(name[cut:] for cut in cuts), *(name[:cut] for cut in cuts)}
     texts |= set(re.findall(r"\d+", name))
-    return {text for text in texts if text[:1].isalnum() and text[-1:].isalnum()}
+    good = {text for text in texts if text[:1].isalnum() and text[-1:].isalnum()}
+    return good if as_pattern(name) == name else good | {name}
 
 
 def _with_stars(pattern: str) -> set[str]:
@@ -184,9 +190,9 @@ def _alone(paths: Sequence[str]) -> Group:
     first, *others = sorted(paths)
     folder, slash, _ = first.rstrip("/").partition("/")
     if slash and all(path.startswith(folder + "/") for path in paths):
-        return tuple(ID + path.removeprefix(folder) for path in sorted(paths))
+        return tuple(ID + as_pattern(path.removeprefix(folder)) for path in sorted(paths))
     suffix = "/" if first.endswith("/") else PurePosixPath(first).suffix
-    return (ID + suffix, *others)
+    return (ID + suffix, *map(as_pattern, others))
 
 
 def _named(group: Group, earlier: dict[str, tuple[str, ...]]) -> Layout:
@@ -204,7 +210,7 @@ def _named(group: Group, earlier: dict[str, tuple[str, ...]]) -> Layout:
 
 def _name(pattern: str) -> str:
     """The last word of a pattern that has letters."""
-    words = re.split(r"\{id\}|\*|/", pattern.rpartition(".")[0] or pattern)
+    words = re.split(r"\{id\}|[*?]|/", pattern.rpartition(".")[0] or pattern)
     said = [re.sub(r"[\W_]+", "_", word).strip("_") for word in words]
     return next((word for word in reversed(said) if re.search("[A-Za-z]", word)), "mesh")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slipstream.core.folders import walk
 from slipstream.data.cards.parameters import (
     SUFFIXES,
     Row,
@@ -66,7 +67,7 @@ class ParameterLook:
 def words_in_tables(folder: Path) -> set[str]:
     """All that may be an id in the tables directly in a folder."""
     words = set()
-    for path in _files(folder, "*"):
+    for path in _files(folder, below=False):
         rows = _rows(path)
         if isinstance(rows, dict):
             words |= {sample_id(str(key)) for key in rows}
@@ -77,7 +78,7 @@ def words_in_tables(folder: Path) -> set[str]:
 
 def look_at_parameters(folder: Path, ids: Sequence[str]) -> tuple[ParameterLook, ...]:
     """Tables in the folder, or one below, and files of single samples."""
-    paths = _files(folder, "**/*")
+    paths = _files(folder, below=True)
     names = [path.relative_to(folder).as_posix() for path in paths]
     found = []
     patterns = patterns_with_ids(names, ids) if len(ids) > 1 else []
@@ -169,12 +170,19 @@ def _rows(path: Path) -> dict[str, Any] | list[Row]:
     return [] if is_card else rows
 
 
-def _files(folder: Path, pattern: str) -> list[Path]:
-    return sorted(
-        path
-        for path in folder.glob(pattern)
-        if path.suffix.lower() in SUFFIXES
-        and not path.name.startswith(".")
-        and path.is_file()
-        and path.stat().st_size <= LARGE
-    )
+def _files(folder: Path, below: bool) -> list[Path]:
+    """What may be files of parameters, in a folder or below it."""
+    found = []
+    for here, folders, files in walk(folder):
+        folders[:] = [name for name in folders if below and not name.startswith(".")]
+        found += [here / file for file in files if _may_be_parameters(here / file)]
+    return sorted(found)
+
+
+def _may_be_parameters(path: Path) -> bool:
+    if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
+        return False
+    try:
+        return path.is_file() and path.stat().st_size <= LARGE
+    except OSError:
+        return False  # in a folder that cannot be entered

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from slipstream.core.extras import need
 from slipstream.data.edges import open_edges, places
 from slipstream.data.geometry import cell_normals, point_normals
+from slipstream.data.meshes.cells import triangle_cells
+from slipstream.data.orientation import find_winding
 from slipstream.data.readers.vtk import Location, Mesh
 
 LARGE = 5_000_000
@@ -35,6 +37,11 @@ class Shape:
     cell_kinds: dict[str, int]
     low: tuple[float, ...]
     high: tuple[float, ...]
+    """Of the points that are finite; NaN where none is."""
+    non_finite: int = 0
+    """Points with NaN or infinite coordinates, with which nothing more of the shape is said."""
+    merged: int | None = None
+    """Points that fall together in float32, but not in the file."""
     twins: int | None = None
     """Points at the same place as another."""
     unused: int | None = None
@@ -44,25 +51,33 @@ class Shape:
     open_edges: int | None = None
     """Edges of a surface with a face on one side only."""
     outward: bool | None = None
-    """Whether the faces of a closed surface turn outward."""
+    """Whether the faces of a closed surface turn outward; None where only some do."""
+    turned: int | None = None
+    """Triangles of closed surfaces that turn inward, which computed normals do not."""
+    clashes: int | None = None
+    """Edges at which neighbours turn to different sides, and computed normals do too."""
 
 
 def shape_of(mesh: Mesh) -> Shape:
     points = mesh.points()
     counts, used = _count_cells(mesh)
+    finite = np.isfinite(points).all(1)
+    low, high = _extent(points[finite] if not finite.all() else points)
     shape = Shape(
         kind=_kind(counts),
         points=len(points),
         cells=sum(counts.values()),
         cell_kinds=_named(counts),
-        low=tuple(float(x) for x in points.min(0)),
-        high=tuple(float(x) for x in points.max(0)),
+        low=low,
+        high=high,
+        non_finite=int((~finite).sum()),
         unused=int((~used).sum()),
     )
-    if len(points) > LARGE:
+    if len(points) > LARGE or shape.non_finite:
         return shape
     place = places(points)
-    shape = replace(shape, twins=len(points) - (int(place.max()) + 1))
+    twins = len(points) - (int(place.max()) + 1)
+    shape = replace(shape, twins=twins, merged=_twins_in_float32(points, twins) - twins)
     if shape.kind == "surface" and set(_named(counts)) <= {"triangle", "quad", "polygon"}:
         return _surface(shape, mesh, place)
     if shape.kind == "volume":
@@ -72,13 +87,58 @@ def shape_of(mesh: Mesh) -> Shape:
     return shape
 
 
+def faults_of(shape: Shape) -> list[str]:
+    """What is wrong with the points and with the sides of the faces, a sentence each."""
+    found = []
+    if shape.non_finite:
+        found.append(f"{shape.non_finite:,} points have NaN or infinite coordinates")
+    if shape.merged:
+        middle = ", ".join(
+            f"{(a + b) / 2:.10g}" for a, b in zip(shape.low, shape.high, strict=True)
+        )
+        found.append(
+            f"{shape.merged:,} points fall together in float32, which stores hold: `subtract:"
+            f" [{middle}]` in the card's `coords` moves them to the origin"
+        )
+    if shape.outward is False:
+        found.append(
+            "the faces of the closed surface turn inward; computed normals are turned outward"
+        )
+    elif shape.turned:
+        found.append(
+            f"{shape.turned:,} triangles of closed surfaces turn inward; computed normals are"
+            " turned outward"
+        )
+    if shape.clashes:
+        found.append(
+            f"neighbouring faces turn to different sides at {shape.clashes:,} edges of a surface"
+            " that is open or has one side only, and so do computed normals"
+        )
+    return found
+
+
 def share_outward(mesh: Mesh, location: Location, normals: NDArray[Any], outward: bool) -> float:
     """How many of the given normals lie within 90 degrees of the outward ones, 0 to 1."""
     if location == "cell":
-        turned = cell_normals(mesh)
+        turned = cell_normals(mesh, lenient=True)
     else:
-        turned = point_normals(*mesh.triangles())
-    return float(((turned * normals).sum(1) * (1 if outward else -1) > 0).mean())
+        turned = point_normals(*mesh.triangles(), lenient=True)
+    along = (turned * normals).sum(1) * (1 if outward else -1)
+    known = ~np.isnan(turned[:, 0])
+    return float((along[known] > 0).mean()) if known.any() else 1.0
+
+
+def _extent(points: NDArray[Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if not len(points):
+        return (np.nan,) * 3, (np.nan,) * 3
+    return tuple(float(x) for x in points.min(0)), tuple(float(x) for x in points.max(0))
+
+
+def _twins_in_float32(points: NDArray[Any], twins: int) -> int:
+    if points.dtype != np.float64:
+        return twins
+    with np.errstate(over="ignore"):
+        return len(points) - (int(places(points.astype(np.float32)).max()) + 1)
 
 
 def _count_cells(mesh: Mesh) -> tuple[dict[tuple[int, int], int], NDArray[np.bool_]]:
@@ -120,8 +180,17 @@ def _surface(shape: Shape, mesh: Mesh, place: NDArray[np.int64]) -> Shape:
     vectors = np.cross(b - a, c - a) / 2
     flat = _count_tiny(np.linalg.norm(vectors, axis=1))
     edges = len(open_edges(place[triangles]))
-    outward = None if edges else bool((a * vectors).sum() > 0)
-    return replace(shape, degenerate=flat, open_edges=edges, outward=outward)
+    winding = find_winding(points, triangles, triangle_cells(mesh.cells()))
+    unsaid = edges or winding.mixed or winding.clashes
+    outward = None if unsaid else not winding.turned.any()
+    return replace(
+        shape,
+        degenerate=flat,
+        open_edges=edges,
+        outward=outward,
+        turned=int(winding.turned.sum()),
+        clashes=winding.clashes,
+    )
 
 
 def _count_tiny(sizes: NDArray[Any]) -> int:

@@ -5,7 +5,7 @@
     xml_*        VTK XML (.vtp, .vtu), read here: points and arrays, cells some at a time
     legacy_*     legacy VTK (.vtk), the same where it is binary
     ply, stl     PLY, read here; STL, checked for VTK
-    vtk_*        what VTK reads: STL, text, blocks (.vtm), and what else the above leave to it
+    vtk_*        what VTK reads: STL, text, structured grids, blocks (.vtm), and what else is left
     openfoam     OpenFOAM cases, by VTK
     cells        corners of cells, however they are stored
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -87,6 +88,12 @@ def listed(held: Sequence[ArrayInfo]) -> str:
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def grid_size(along: Sequence[int]) -> tuple[int, int]:
+    """Points and cells of a structured grid with so many points along each axis."""
+    points = math.prod(max(0, count) for count in along)
+    return points, math.prod(max(1, count - 1) for count in along) if points else 0
 
 
 def as_text(raw: bytes | str) -> str:

@@ -97,6 +97,17 @@ def triangles(cells: Cells) -> NDArray[np.int64]:
     )
 
 
+def triangle_cells(cells: Cells) -> NDArray[np.int64]:
+    """The cell that each of these triangles is cut from, (T,)."""
+    counts = [np.empty(0, np.int64), *(_fan_counts(chunk) for chunk in cells.checked())]
+    each = np.concatenate(counts)
+    return np.repeat(np.arange(len(each)), each)
+
+
+def _fan_counts(chunk: Chunk) -> NDArray[Any]:
+    return np.where(np.isin(chunk.types, _THIN), 0, np.maximum(chunk.sizes - 2, 0))
+
+
 def _fans(file: str, chunk: Chunk) -> NDArray[np.int64]:
     _check_types(file, chunk, (*_FLAT, STRIP, PIXEL, *_THIN))
     corners = chunk.corners.astype(np.int64, copy=False)
@@ -108,7 +119,7 @@ def _fans(file: str, chunk: Chunk) -> NDArray[np.int64]:
         corners = corners.copy()
         third = chunk.begins[pixel] + 2
         corners[third], corners[third + 1] = corners[third + 1], corners[third]
-    counts = np.where(np.isin(chunk.types, _THIN), 0, np.maximum(sizes - 2, 0))
+    counts = _fan_counts(chunk)
     cell = np.repeat(np.arange(len(counts)), counts)
     step = np.arange(len(cell)) - np.repeat(np.cumsum(counts) - counts, counts)
     begin = chunk.begins[cell]

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
-from slipstream.data.meshes.arrays import ArrayInfo, Location, MeshInfo, as_text
+from slipstream.data.meshes.arrays import ArrayInfo, Location, MeshInfo, as_text, grid_size
 from slipstream.data.meshes.legacy_words import Block, Words
 from slipstream.data.meshes.parts import open_parts, whole_name
 
 _COMPONENTS = {"VECTORS": 3, "NORMALS": 3, "TENSORS": 9, "TENSORS6": 6}
+_KINDS = ("POLYDATA", "UNSTRUCTURED_GRID")
+_STRUCTURED = ("STRUCTURED_POINTS", "STRUCTURED_GRID", "RECTILINEAR_GRID")
 _CELLS = ("VERTICES", "LINES", "POLYGONS", "TRIANGLE_STRIPS", "CELLS")
 
 
@@ -37,6 +39,7 @@ class LegacyHeader:
     binary: bool
     info: MeshInfo
     points: Block | None
+    """None where there are none, and of structured grids, which VTK reads."""
     cells: Sequence[CellBlock]
     types: Block | None
     arrays: Sequence[tuple[ArrayInfo, Block]]
@@ -53,12 +56,10 @@ def scan_legacy(paths: Sequence[Path]) -> LegacyHeader:
             scan.run()
         except (ValueError, EOFError) as error:
             raise ValueError(f"{name} must be a whole legacy VTK file, got {error}") from None
-    points = scan.points.count // 3 if scan.points else 0
-    cells = sum(block.cells for block in scan.cells)
+    points, cells = scan.counts()
     info = MeshInfo(points, cells, tuple(info for info, _ in scan.arrays))
-    return LegacyHeader(
-        name, scan.words.binary, info, scan.points, scan.cells, scan.types, scan.arrays
-    )
+    held = None if scan.kind in _STRUCTURED else scan.points
+    return LegacyHeader(name, scan.words.binary, info, held, scan.cells, scan.types, scan.arrays)
 
 
 @dataclass
@@ -67,6 +68,11 @@ class _Scan:
 
     words: Words
     version: int = 0
+    kind: str = ""
+    along: tuple[int, ...] = ()
+    """Points along each axis of a structured grid."""
+    axes: list[int] = field(default_factory=list)
+    """Coordinates that a rectilinear grid gives for each axis."""
     points: Block | None = None
     cells: list[CellBlock] = field(default_factory=list)
     types: Block | None = None
@@ -89,16 +95,19 @@ class _Scan:
         words.binary = mode == "BINARY"
         if words.word().upper() != "DATASET":
             raise ValueError("no DATASET")
-        kind = words.word().upper()
-        if kind not in ("POLYDATA", "UNSTRUCTURED_GRID"):
-            raise ValueError(f"the data set {kind}, not POLYDATA or UNSTRUCTURED_GRID")
+        self.kind = words.word().upper()
+        if self.kind not in (*_KINDS, *_STRUCTURED):
+            known = ", ".join(_KINDS + _STRUCTURED[:-1])
+            raise ValueError(f"the data set {self.kind}, not {known} or {_STRUCTURED[-1]}")
         while section := words.word(last=True):
             self.section(section.upper())
+        self.check_structured()
 
     def section(self, name: str) -> None:
         words = self.words
         steps: dict[str, Callable[[], None]] = {
             "POINTS": self.step_points,
+            "DIMENSIONS": self.step_dimensions,
             "CELL_TYPES": self.step_types,
             "OFFSETS": self.step_offsets,
             "CONNECTIVITY": self.step_corners,
@@ -118,10 +127,35 @@ class _Scan:
             self.step_array(words.word(), words.number(), self.rows, words.word())
         elif name == "COLOR_SCALARS":
             self.step_array(words.word(), words.number(), self.rows, "unsigned_char")
+        elif name in ("ORIGIN", "SPACING", "ASPECT_RATIO"):
+            for _ in range(3):
+                float(words.word())
+        elif name in ("X_COORDINATES", "Y_COORDINATES", "Z_COORDINATES"):
+            self.axes.append(words.number())
+            words.skip(self.axes[-1], words.word())
         elif name in steps:
             steps[name]()
         else:
             raise ValueError(f"the unknown section {name[:40]!r} before byte {words.place()}")
+
+    def counts(self) -> tuple[int, int]:
+        """Of points and cells."""
+        if self.kind in _STRUCTURED:
+            return grid_size(self.along)
+        points = self.points.count // 3 if self.points else 0
+        return points, sum(block.cells for block in self.cells)
+
+    def check_structured(self) -> None:
+        if self.kind in _STRUCTURED and not self.along:
+            raise ValueError(f"{self.kind} without DIMENSIONS")
+        points = self.points.count // 3 if self.points else 0
+        if self.kind == "STRUCTURED_GRID" and points != self.counts()[0]:
+            raise ValueError(f"{points} points, not the {self.counts()[0]} of its DIMENSIONS")
+        if self.kind == "RECTILINEAR_GRID" and tuple(self.axes) != self.along:
+            raise ValueError(f"coordinates {self.axes}, not the {self.along} of its DIMENSIONS")
+
+    def step_dimensions(self) -> None:
+        self.along = tuple(self.words.number() for _ in range(3))
 
     def step_points(self) -> None:
         count = self.words.number()

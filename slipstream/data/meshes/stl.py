@@ -1,25 +1,46 @@
-"""Whether an STL file is whole, before VTK reads it.
+"""Whether an STL file is whole, before VTK reads it, and ascii that VTK would not know as such.
 
-VTK takes an ascii STL that is cut off for a binary one and returns made-up triangles.
+VTK takes an ascii STL that is cut off for a binary one and returns made-up triangles, and one that
+begins with SOLID in capitals for a binary one too.
 """
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def check_stl(path: Path) -> None:
+@contextmanager
+def whole_stl(path: Path) -> Iterator[Path]:
+    """A file that VTK reads, while the context lasts: in capitals, it is a copy without them."""
+    if not _is_ascii(path) or _begin(path).lstrip().startswith(b"solid"):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="slipstream-") as folder:
+        copy = Path(folder) / path.name
+        copy.write_bytes(path.read_bytes().lower())
+        yield copy
+
+
+def _begin(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(84)
+
+
+def _is_ascii(path: Path) -> bool:
     """ValueError unless it is binary of the declared length, or ascii with its last line."""
     size = path.stat().st_size
+    begin = _begin(path)
     with path.open("rb") as file:
-        begin = file.read(84)
         file.seek(max(0, size - 512))
         end = file.read().rstrip().rsplit(b"\n", 1)[-1].strip().lower()
     triangles = int.from_bytes(begin[80:84], "little")
     if size >= 84 and size == 84 + 50 * triangles:
-        return
+        return False
     if begin.lstrip().lower().startswith(b"solid") and end.startswith(b"endsolid"):
-        return
+        return True
     raise ValueError(
         f"{path.name} must be a whole STL file, either ascii with endsolid as its last line or"
         f" binary of 84 bytes and 50 a triangle, got {size} bytes that are neither"

@@ -79,8 +79,8 @@ def _types(data: Any) -> NDArray[np.uint8]:
 def joined_data(blocks: Sequence[Any], file: str) -> Any:
     """One data set of several; surfaces stay a surface. Arrays that one block lacks are lost."""
     full = [block for block in blocks if block.GetNumberOfPoints()]
-    if len(full) == 1:
-        return full[0]
+    if len(full) < 2:
+        return [*full, *blocks][0]
     core = need("vtkmodules.vtkFiltersCore", "mesh")
     surfaces = all(block.IsA("vtkPolyData") for block in full)
     append = core.vtkAppendPolyData() if surfaces else core.vtkAppendFilter()
@@ -88,6 +88,18 @@ def joined_data(blocks: Sequence[Any], file: str) -> Any:
         append.AddInputData(block)
     with vtk_errors(file):
         append.Update()
+    return append.GetOutput()
+
+
+def as_listed(data: Any) -> Any:
+    """Structured grids as unstructured ones, whose points and cells are listed; others as is."""
+    if data.IsA("vtkPolyData") or data.IsA("vtkUnstructuredGrid"):
+        return data
+    append = need("vtkmodules.vtkFiltersCore", "mesh").vtkAppendFilter()
+    if not data.IsA("vtkPointSet"):
+        append.SetOutputPointsPrecision(append.DOUBLE_PRECISION)
+    append.AddInputData(data)
+    append.Update()
     return append.GetOutput()
 
 

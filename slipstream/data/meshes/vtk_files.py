@@ -12,23 +12,31 @@ from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, MeshInfo, Wanted
 from slipstream.data.meshes.legacy_header import scan_legacy
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.ply import read_ply
-from slipstream.data.meshes.stl import check_stl
-from slipstream.data.meshes.vtk_data import as_polydata, attributes, info_of
+from slipstream.data.meshes.stl import whole_stl
+from slipstream.data.meshes.vtk_data import as_listed, as_polydata, attributes, info_of
 from slipstream.data.meshes.xml_header import scan_xml
 
+_XML = {
+    ".vtp": ("PolyData", "UnstructuredGrid"), ".vtu": ("PolyData", "UnstructuredGrid"),
+    ".vti": ("ImageData",), ".vts": ("StructuredGrid",), ".vtr": ("RectilinearGrid",),
+}  # fmt: skip
 _LEGACY = ("Scalars", "Vectors", "Normals", "Tensors", "ColorScalars", "TCoords", "Fields")
 
 
 def load_file(path: Path, wanted: Sequence[Wanted] | None) -> Any:
-    """The data set in a .vtp, .vtu, .vtk, .stl or .ply file, with the wanted arrays (None: all)."""
+    """The data set in a VTK, STL or PLY file, with the wanted arrays (None: all).
+
+    Structured grids become unstructured ones. A VTK file without points is returned as it is: it
+    may be an empty block of a .vtm.
+    """
     suffix = path.suffix.lower()
-    if suffix in (".vtp", ".vtu"):
-        data = _load_xml(path, wanted)
-    elif suffix == ".vtk":
-        data = _load_legacy(path, wanted)
+    if suffix in _XML or suffix == ".vtk":
+        data = as_listed((_load_legacy if suffix == ".vtk" else _load_xml)(path, wanted))
+        if not data.GetNumberOfPoints():
+            return data
     elif suffix == ".stl":
-        check_stl(path)
-        data = _updated(need("vtkmodules.vtkIOGeometry", "mesh").vtkSTLReader(), path)
+        with whole_stl(path) as whole:
+            data = _updated(need("vtkmodules.vtkIOGeometry", "mesh").vtkSTLReader(), whole)
     else:
         data = as_polydata(read_ply(path))
     return keep_wanted(data, wanted, path.name)
@@ -37,8 +45,9 @@ def load_file(path: Path, wanted: Sequence[Wanted] | None) -> Any:
 def _load_xml(path: Path, wanted: Sequence[Wanted] | None) -> Any:
     header = scan_xml([path])
     declared = header.info()
-    if header.kind not in ("PolyData", "UnstructuredGrid"):
-        raise ValueError(f"{path.name} must hold PolyData or UnstructuredGrid, got {header.kind!r}")
+    kinds = _XML[path.suffix.lower()]
+    if header.kind not in kinds:
+        raise ValueError(f"{path.name} must hold {' or '.join(kinds)}, got {header.kind!r}")
     chosen = declared.arrays if wanted is None else _resolved(wanted, declared, path.name)
     reader = getattr(need("vtkmodules.vtkIOXML", "mesh"), f"vtkXML{header.kind}Reader")()
     with vtk_errors(path.name):
@@ -72,7 +81,10 @@ def _updated(reader: Any, path: Path) -> Any:
     return reader.GetOutput()
 
 
-def _resolved(wanted: Sequence[Wanted], declared: MeshInfo, file: str) -> list[ArrayInfo]:
+def _resolved(wanted: Sequence[Wanted], declared: MeshInfo, file: str) -> Sequence[ArrayInfo]:
+    """Nothing of what has no points, which may lack arrays."""
+    if not declared.points:
+        return declared.arrays
     return [resolve(want, declared.arrays, file) for want in wanted]
 
 

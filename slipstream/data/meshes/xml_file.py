@@ -83,7 +83,7 @@ class XmlFile:
             values = Values(file, self.header, array)
             if values.total != rows * components:
                 raise ValueError(
-                    f"{array.name!r} of {self.name} must have {rows * components} values, as"
+                    f"{array.label} of {self.name} must have {rows * components} values, as"
                     f" the header says, got {values.total}"
                 )
             found.append(values.take(values.total))

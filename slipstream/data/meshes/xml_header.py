@@ -1,4 +1,4 @@
-"""What a VTK XML file (.vtp, .vtu) declares: its arrays and where their values are.
+"""What a VTK XML file (.vtp, .vtu, ...) declares: its arrays and where their values are.
 
     <VTKFile type="UnstructuredGrid" byte_order="LittleEndian" header_type="UInt64">
       <UnstructuredGrid>
@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Literal
 from xml.parsers import expat
 
-from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, Location, MeshInfo
+from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, Location, MeshInfo, grid_size
 from slipstream.data.meshes.parts import open_parts, whole_name
 
 _BLOCK = 1 << 20
 _SECTIONS: dict[str, Location] = {"PointData": "point", "CellData": "cell"}
 _KNOWN = (*_SECTIONS, "FieldData", "Points", "Cells", "Verts", "Lines", "Strips", "Polys")
+_KNOWN += ("Coordinates",)
+_STRUCTURED = ("ImageData", "StructuredGrid", "RectilinearGrid")
 _CELLS = ("NumberOfCells", "NumberOfVerts", "NumberOfLines", "NumberOfStrips", "NumberOfPolys")
 
 
@@ -40,6 +42,11 @@ class XmlArray:
     """ascii, binary or appended."""
     place: int
     """The byte of the file where the values begin; for binary, that of the element."""
+
+    @property
+    def label(self) -> str:
+        """For errors: the points need no name."""
+        return "the points" if self.section == "Points" and not self.name else repr(self.name)
 
 
 @dataclass(frozen=True)
@@ -99,9 +106,10 @@ def scan_xml(paths: Sequence[Path]) -> XmlHeader:
                 _check_end(file)
         except (expat.ExpatError, ValueError) as error:
             raise ValueError(f"{name} must be a whole VTK XML file, got {error}") from None
+    found = scan.pieces if scan.size is None else [replace(scan.size, arrays=scan.arrays())]
     pieces = [
         replace(piece, arrays=tuple(_placed(array, int(appended)) for array in piece.arrays))
-        for piece in scan.pieces
+        for piece in found
     ]
     return XmlHeader(
         name,
@@ -139,10 +147,16 @@ class _Scan:
     given: dict[str, str] = field(default_factory=dict)
     """Attributes of the file."""
     pieces: list[Piece] = field(default_factory=list)
+    size: Piece | None = None
+    """Points and cells of a structured grid, whose pieces have points in common."""
     appended: str | None = None
     """The encoding of the appended values, where there are any."""
     place: int = 0
     _section: str = ""
+
+    def arrays(self) -> tuple[XmlArray, ...]:
+        """Of the first piece: all have the same."""
+        return self.pieces[0].arrays if self.pieces else ()
 
     def parse(self, file: io.BufferedReader) -> None:
         parser = expat.ParserCreate()
@@ -165,6 +179,8 @@ class _Scan:
             raise _Stop
         if tag == "VTKFile":
             self.given = given
+        elif tag in _STRUCTURED:
+            self.size = _grid(given.get("WholeExtent", ""))
         elif tag == "Piece":
             cells = sum(int(given.get(name, 0)) for name in _CELLS)
             points, polygons = (
@@ -187,6 +203,14 @@ class _Scan:
             int(given.get("offset", 0)) if form == "appended" else self.place,
         )
         self.pieces[-1] = replace(self.pieces[-1], arrays=(*self.pieces[-1].arrays, array))
+
+
+def _grid(extent: str) -> Piece:
+    """Points and cells from the first and last number of points along each axis."""
+    numbers = [int(number) for number in extent.split()]
+    if len(numbers) != 6:
+        raise ValueError(f"the extent {extent!r}, not six numbers")
+    return Piece(*grid_size([b - a + 1 for a, b in zip(numbers[::2], numbers[1::2], strict=True)]))
 
 
 def _placed(array: XmlArray, appended: int) -> XmlArray:

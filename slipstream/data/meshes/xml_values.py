@@ -59,7 +59,7 @@ class Values:
     """
 
     def __init__(self, file: io.BufferedReader, header: XmlHeader, array: XmlArray) -> None:
-        self._what = f"{array.name!r} of {header.file}"
+        self._what = f"{array.label} of {header.file}"
         self._dtype = np.dtype(array.dtype).newbyteorder(header.order)
         inside = array.form != "appended"
         place = _inside(file, array.place) if inside else array.place

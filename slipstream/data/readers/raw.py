@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from slipstream.core.folders import files_below
 from slipstream.data.cloud import Cloud, RowBlocks
 from slipstream.data.fields import Schema
 from slipstream.data.splits import Splits
@@ -190,7 +191,9 @@ def files_by_stem(root: Path, suffix: str) -> dict[str, Path]:
     if not root.is_dir():
         raise ValueError(f"{root} must be a folder of *{suffix} files, got no such folder")
     found: dict[str, Path] = {}
-    for path in sorted(root.rglob(f"*{suffix}")):
+    for path in files_below(root):
+        if path.suffix != suffix:
+            continue
         if path.stem in found:
             raise ValueError(
                 f"{root} must hold {path.name} once, got {found[path.stem]} and {path}"

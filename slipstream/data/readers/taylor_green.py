@@ -100,12 +100,18 @@ class TaylorGreenFiles(RawSource):
         """The files by name; `raw` is one, or a folder of them."""
         paths = [self.raw]
         if self.raw.is_dir():
-            paths = sorted(path for path in self.raw.iterdir() if path.suffix in SUFFIXES)
+            paths = sorted(p for p in self.raw.iterdir() if p.suffix.lower() in SUFFIXES)
         if not paths or not paths[0].is_file():
             raise ValueError(
                 f"{self.raw} must be a file or a folder of {', '.join(SUFFIXES)} files, got none"
             )
-        return {path.stem: path for path in paths}
+        found: dict[str, Path] = {}
+        for path in paths:
+            if path.stem in found:
+                both = f"{found[path.stem].name} and {path.name}"
+                raise ValueError(f"{self.raw} must hold one file called {path.stem}, got {both}")
+            found[path.stem] = path
+        return found
 
     def _grid(self, shape: Sequence[int]) -> NDArray[np.float64]:
         """Positions in the order of the values: the last axis of the file, z, runs fastest."""

@@ -4,8 +4,9 @@
     mesh = read_mesh(path, [pressure])
     mesh.locations("point"), mesh.array(pressure)
 
-Formats: VTK XML (.vtp, .vtu), legacy VTK (.vtk), VTK multi-block (.vtm), STL, PLY, and OpenFOAM
-cases (a case's folder or its .foam file). The blocks of a .vtm are joined into one mesh.
+Formats: VTK XML (.vtp, .vtu; structured .vti, .vts, .vtr), legacy VTK (.vtk), VTK
+multi-block (.vtm), STL, PLY, and OpenFOAM cases (a case's folder or its .foam file). The blocks of
+a .vtm are joined into one mesh.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ __all__ = [
     "resolve",
 ]
 
-SUFFIXES = (".vtp", ".vtu", ".vtk", ".vtm", ".stl", ".ply", ".foam")
+_XML = (".vtp", ".vtu", ".vti", ".vts", ".vtr")
+SUFFIXES = (*_XML, ".vtk", ".vtm", ".stl", ".ply", ".foam")
 
 
 class Mesh:
@@ -176,7 +178,7 @@ def read_mesh(
 
 def _open(paths: Sequence[Path], kind: str) -> XmlFile | LegacyFile | None:
     """A file that is read without VTK, if it can be."""
-    if kind in (".vtp", ".vtu"):
+    if kind in _XML:
         return XmlFile(tuple(paths), scan_xml(paths))
     if kind == ".vtk":
         return LegacyFile(tuple(paths), scan_legacy(paths))
