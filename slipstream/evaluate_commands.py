@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,12 +17,13 @@ from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
 from slipstream.evaluation.summary import Summary, definition_of, spread_text, summarise
 from slipstream.evaluation.vtk_export import write_vtp
 from slipstream.runs.config import FREE, OWN
-from slipstream.runs.evaluation_file import Evaluation, Protocol, prediction_file
+from slipstream.runs.evaluation_file import Evaluation, Protocol, predictions_of
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.prediction_file import read_prediction
 from slipstream.store_commands import bar
 
 Measured = tuple[RunFolder, Evaluation]
+_ANY_WIDTH = 10_000
 
 
 def evaluate(
@@ -59,16 +60,21 @@ def evaluate(
         rows = evaluate_runs(runs, wanted, lambda _, done, total: advance(done, total))
     if vtk:
         for run, row in zip(runs, rows, strict=True):
-            for sample in row.pictures:
-                file = prediction_file(run, sample)
+            for file in predictions_of(run, row).values():
                 write_vtp(file.with_suffix(".vtp"), read_prediction(file))
     if as_json:
-        found = [asdict(row) for row in rows]
+        found = [_as_json(row) for row in rows]
         print(json.dumps({"evaluations": found, "without_model": without}, indent=2))
         return
     _print(list(zip(runs, rows, strict=True)))
     for path in without:
         print(f"{path}: left out, no model yet")
+
+
+def _as_json(row: Evaluation) -> dict[str, Any]:
+    """As in its record, and with the relative standard deviation of every number."""
+    numbers = [{**asdict(number), "relative_std": number.relative_std} for number in row.numbers]
+    return {**asdict(row), "numbers": numbers}
 
 
 def runs_below(paths: Sequence[Path]) -> tuple[list[RunFolder], list[str]]:
@@ -126,18 +132,25 @@ def _other(one: Measured, other: Measured) -> str:
 def _print_group(measured: Sequence[Measured]) -> None:
     rows = [row for _, row in measured]
     summaries, first = summarise(rows), rows[0]
-    wide = Console(width=max(Console().width, 28 + 22 * len({s.variant for s in summaries})))
     title = f"{first.experiment}: errors on the {first.protocol.split} split"
-    wide.print(errors_table(title, summaries))
+    _print_whole(errors_table(title, summaries))
     for measure in first.definitions:
         print(f"{measure}: {definition_of(first, measure)}.")
     if spread_text(summaries):
         print(spread_text(summaries))
     noise = max((s.noise for s in summaries if s.noise is not None), default=None)
     if noise is not None:
+        _print_whole(noise_table(f"{first.experiment}: noise over the draws", summaries))
+        print("Standard deviation over the draws, and its share of the error; mean over the seeds.")
         print(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
     for sentence in _not_shown(measured):
         print(sentence)
+
+
+def _print_whole(table: Table) -> None:
+    """On lines as long as it needs, however narrow the terminal is."""
+    width = Console(width=_ANY_WIDTH).measure(table).maximum
+    Console(width=max(Console().width, width)).print(table)
 
 
 def _not_shown(measured: Sequence[Measured]) -> Iterator[str]:
@@ -152,19 +165,36 @@ def _not_shown(measured: Sequence[Measured]) -> Iterator[str]:
 
 def errors_table(title: str, summaries: Sequence[Summary]) -> Table:
     """A line a number, a column a variant."""
+    return _table(title, summaries, _text)
+
+
+def noise_table(title: str, summaries: Sequence[Summary]) -> Table:
+    """The same, of the spread over the draws."""
+    return _table(title, summaries, _noise_text)
+
+
+def _table(title: str, summaries: Sequence[Summary], text: Callable[[Summary], str]) -> Table:
     table = Table(title=title)
     table.add_column("error", no_wrap=True)
     found = {(s.name, s.variant): s for s in summaries}
     names, variants = (list(dict.fromkeys(key[i] for key in found)) for i in (0, 1))
     for variant in variants:
         seeds = max(len(s.seeds) for s in summaries if s.variant == variant)
-        table.add_column(variant + (f", {seeds} seeds" if seeds > 1 else ""), justify="right")
+        name = variant + (f", {seeds} seeds" if seeds > 1 else "")
+        table.add_column(name, justify="right")
     for name in names:
         cells = [found.get((name, variant)) for variant in variants]
-        table.add_row(name, *("-" if cell is None else _text(cell) for cell in cells))
+        table.add_row(name, *("-" if cell is None else text(cell) for cell in cells))
     return table
 
 
 def _text(summary: Summary) -> str:
     spread = "" if summary.std is None else f" ± {summary.std:.2g}"
     return f"{summary.mean:.4g}{spread}"
+
+
+def _noise_text(summary: Summary) -> str:
+    if summary.draw_std is None:
+        return "-"
+    share = summary.draw_relative_std
+    return f"{summary.draw_std:.2g}" + ("" if share is None else f" ({100 * share:.2g} %)")

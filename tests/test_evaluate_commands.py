@@ -15,7 +15,7 @@ from slipstream.evaluation.vtk_export import point_arrays
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.prediction_file import read_prediction
 from tests.conftest import Command
-from tests.evaluation.made_runs import make_run
+from tests.evaluation.made_runs import edit_file, make_run
 from tests.evaluation.made_study import trained_study
 
 
@@ -40,9 +40,39 @@ def test_a_study(study: Path, command: Command) -> None:
     assert "; mean over 2 independent draws." in said.out
     assert "±: standard deviation over the seeds." in said.out
     assert "Largest relative standard deviation over the draws" in said.out
+    noise = said.out.split("poisson: noise over the draws")[1]
+    assert "composite potential" in noise and "baseline, 2 seeds" in noise and "mlp-only" in noise
     again = json.loads(command("evaluate", study, "--repeats", 2, "--json").out)
+    row = again["evaluations"][0]
+    for number in row["numbers"]:
+        assert number["relative_std"] == pytest.approx(number["std"] / number["mean"])
+    mean = next(line for line in noise.splitlines() if "composite " in line).split("│")[3]
+    alone = next(r for r in again["evaluations"] if r["variant"] == "mlp-only")
+    first = alone["numbers"][0]
+    assert mean.strip() == f"{first['std']:.2g} ({100 * first['relative_std']:.2g} %)"
     assert len(again["evaluations"]) == 4 and again["without_model"] == []
     assert {row["variant"] for row in again["evaluations"]} >= {"baseline", "mlp-only"}
+
+
+def test_a_number_without_repeats_has_no_noise(study: Path, command: Command) -> None:
+    run = study / "runs/poisson/baseline/seed-0"
+    assert "noise over the draws" not in command("evaluate", run, "--device", "cpu").out
+    (row,) = json.loads(command("evaluate", run, "--json").out)["evaluations"]
+    assert {number["relative_std"] for number in row["numbers"]} == {None}
+
+
+def test_no_header_is_cut_however_narrow_the_terminal(
+    study: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    cells = study / "runs/poisson/no-token-attention"
+    shutil.copytree(cells / "seed-0", cells / "seed-1")
+    config = json.loads((cells / "seed-1/config.json").read_text())
+    config["config"]["seed"] = 1
+    (cells / "seed-1/config.json").write_text(json.dumps(config))
+    edit_file(cells / "seed-1/model.safetensors", lambda header, _: header["config"].update(seed=1))
+    said = command("evaluate", study, "--repeats", 2, "--device", "cpu").out
+    assert said.count("no-token-attention, 2 seeds") == 2 and "…" not in said
 
 
 def test_a_cell_that_comes_twice_is_told(study: Path, tmp_path: Path, command: Command) -> None:

@@ -24,6 +24,7 @@ from slipstream.runs.evaluation_file import (
     Protocol,
     append_evaluation,
     prediction_file,
+    predictions_of,
     read_evaluations,
 )
 from slipstream.runs.folder import RunFolder
@@ -61,7 +62,7 @@ def evaluate_runs(
         trained = load_model(run.path, device=wanted.device)
         key = (trained.config.experiment, trained.about["data_hash"])
         pictures = wanted.pictures or chosen.get(key, ())
-        protocol = wanted.protocol.on(trained.config.data.points)
+        protocol = _protocol(wanted, trained, run)
         one = None if wanted.again else _newest(run, trained, protocol, pictures)
         if one is None:
             store = open_data_of(trained, wanted.store, run)
@@ -80,13 +81,25 @@ def _baseline_first(run: RunFolder) -> tuple[bool, int]:
     return config.model.variant != BASELINE, config.seed
 
 
+def _protocol(wanted: Wanted, trained: TrainedModel, run: RunFolder) -> Protocol:
+    """As it comes out for a run; where its data are gone, by its config alone."""
+    points = trained.config.data.points
+    try:
+        store = open_store(_place(trained, wanted.store, run))
+    except (ValueError, OSError):  # which is told where they are needed
+        return wanted.protocol.on(points)
+    samples = store.splits.get(wanted.protocol.split, ())
+    return wanted.protocol.on(points, [store.rows(sample) for sample in samples])
+
+
 def _newest(
     run: RunFolder, trained: TrainedModel, protocol: Protocol, pictures: Sequence[str]
 ) -> Evaluation | None:
     """The newest evaluation of this very model by this protocol, with these pictures."""
     weights = weights_hash(dict(trained.model.named_parameters()))
-    for one in reversed(read_evaluations(run)):
-        there = all(prediction_file(run, sample).is_file() for sample in one.pictures)
+    before = read_evaluations(run)
+    for one in reversed(before):
+        there = len(predictions_of(run, one, before)) == len(one.pictures)
         same = one.weights == weights and one.protocol == protocol
         if same and there and set(pictures) <= set(one.pictures):
             return one
@@ -111,10 +124,11 @@ def _evaluate(
     config = trained.config
     measured = measure(trained, dataset, protocol, lambda done, all: watch(config.name, done, all))
     pictures = tuple(pictures) or (measured.median_sample(),)
+    files = {sample: prediction_file(run, sample, full=protocol.full) for sample in pictures}
     slices: list[LayerSlices] = []
-    for sample in pictures:
+    for sample, file in files.items():
         prediction, layers = predict_sample(trained, store, sample, protocol)
-        write_prediction(prediction_file(run, sample), prediction)
+        write_prediction(file, prediction)
         slices = slices or layers
     return Evaluation(
         experiment=config.experiment,
@@ -133,6 +147,7 @@ def _evaluate(
         numbers=tuple(measured.numbers()),
         samples=measured.samples(),
         pictures=pictures,
+        files={sample: file.name for sample, file in files.items()},
         slices=tuple(slices),
         locality=None,
     )
@@ -143,10 +158,13 @@ def _locality(store: Store, protocol: Protocol) -> Locality | None:
     return locality(store) if measures else None
 
 
+def _place(trained: TrainedModel, store: Path | None, run: RunFolder) -> Path:
+    return store or Path(trained.config.data.store or run.path / "data")
+
+
 def open_data_of(trained: TrainedModel, store: Path | None, run: RunFolder) -> Store:
     """The store that a run was trained on; ValueError where it has moved or is another."""
-    config = trained.config
-    place = store or Path(config.data.store or run.path / "data")
+    place = _place(trained, store, run)
     if not place.is_dir():
         raise ValueError(
             f"the store of {run.path} must be at {place}, got no such folder (--store says where"

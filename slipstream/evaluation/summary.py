@@ -23,6 +23,10 @@ class Summary:
     """Of each seed, the mean over its repeats."""
     noise: float | None
     """Largest relative standard deviation over the repeats of a seed; None without repeats."""
+    draw_std: float | None
+    """Standard deviation over the repeats, the mean over the seeds; None without repeats."""
+    draw_relative_std: float | None
+    """That of each seed over its mean, likewise."""
 
     @property
     def mean(self) -> float:
@@ -56,7 +60,9 @@ def summarise(evaluations: Iterable[Evaluation]) -> list[Summary]:
             *key,
             seeds=tuple(by_seed),
             values=tuple(n.mean for n in by_seed.values() if n.mean is not None),
-            noise=_noise(by_seed.values()),
+            noise=max(_known(n.relative_std for n in by_seed.values()), default=None),
+            draw_std=_mean(n.std for n in by_seed.values()),
+            draw_relative_std=_mean(n.relative_std for n in by_seed.values()),
         )
         for key, by_seed in found.items()
     ]
@@ -74,6 +80,10 @@ def spread_text(summaries: Iterable[Summary]) -> str:
     return "±: standard deviation over the seeds." if several else ""
 
 
-def _noise(numbers: Iterable[Number]) -> float | None:
-    known = [number.relative_std for number in numbers if number.relative_std is not None]
-    return max(known, default=None)
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return statistics.fmean(known) if known else None

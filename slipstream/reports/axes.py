@@ -88,6 +88,12 @@ def thousands(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
+def setting(value: float, _: object = None) -> str:
+    """As `thousands`, but a power of two in full where that is as short: 1024, 65536, "131k"."""
+    whole = value < 1e5 and math.frexp(value)[0] == 0.5
+    return f"{value:.0f}" if whole and value >= 1 else thousands(value)
+
+
 def log_axis(
     axes: Axes,
     which: Literal["x", "y"],
@@ -134,7 +140,7 @@ def doubling_axis(axes: Axes, at: Sequence[float]) -> None:
     every = math.ceil(len(settings) / 8)
     axes.xaxis.set_major_locator(FixedLocator(settings[::every]))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(thousands))
+    axes.xaxis.set_major_formatter(FuncFormatter(setting))
     axes.set_xlim(settings[0] / 1.25, settings[-1] * 1.25)
 
 

@@ -33,6 +33,7 @@ SHARE = LinearSegmentedColormap.from_list(
 _ABREAST = 4  # variants beside the truth
 _CLIPPED = 0.5  # percent of the values beyond either end of a scale
 _MISSING = "#c8c8c8"
+_SMALL = 6.5  # points of a title above a section, which coordinates make narrower
 
 
 def field_figure(
@@ -92,7 +93,8 @@ def _blocks(scene: Scene, shown: SceneField, variants: tuple[str, ...], canvas: 
         grid[2 * k, 0].set_title("truth", loc="center")
         for axes, variant in zip(grid[2 * k, 1:], block, strict=False):
             name, error = textwrap.fill(variant, 20), style.number(shown.relative[variant])
-            axes.set_title(f"{name}\nrelative $L^1$ {error}", loc="center")
+            size = None if canvas.extent is None else _SMALL
+            axes.set_title(f"{name}\nrelative $L^1$ {error}", loc="center", fontsize=size)
     _remarks(grid[1, 0], canvas, (scene.experiment, scene.sample, canvas.note))
     _label_edges(grid, canvas)
     return figure
@@ -188,10 +190,12 @@ def _label_edges(grid: NDArray[Any], canvas: Canvas) -> None:
         if canvas.extent is None or not axes.images:
             axes.set_axis_off()
             continue
+        last = row % 2 == 1 or not grid[row + 1, column].images
+        first = column == 0 or not grid[row, column - 1].images
         axes.spines[:].set(visible=True, linewidth=0.4)
-        axes.tick_params(labelbottom=row % 2 == 1, labelleft=column == 0, width=0.4)
-        axes.set_xlabel(canvas.labels[0] if row % 2 == 1 else "")
-        axes.set_ylabel(canvas.labels[1] if column == 0 else "")
+        axes.tick_params(labelbottom=last, labelleft=first, width=0.4)
+        axes.set_xlabel(canvas.labels[0] if last else "")
+        axes.set_ylabel(canvas.labels[1] if first else "")
 
 
 def slice_figure(

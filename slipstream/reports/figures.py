@@ -59,6 +59,9 @@ class Point:
     error: float
     std: float | None = None
     """Over the seeds; None for a single one."""
+    experiment: str = ""
+    step: int = 0
+    """That the error is of; 0 where it is not to be said."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,8 @@ def controls(
     _slice_counts(places[1], slices)
     _capacity(places[2], capacity, parameters or {})
     _per_field(places[3], fields)
-    titles = ("attention and tying", "slice count", "capacity", "per field")
+    counts = ", ".join(part for part in ("slice count", _of_sweep(slices)) if part)
+    titles = ("attention and tying", counts, "capacity", "per field")
     for axes, letter, title in zip(places, "abcd", titles, strict=True):
         axes.set_title(f"({letter}) {title}", pad=14)
     return figure
@@ -190,13 +194,7 @@ def _tying(axes: Axes, rows: Sequence[Row]) -> None:
 def _slice_counts(axes: Axes, points: Sequence[Point]) -> None:
     if not points:
         return say(axes)
-    base = sorted((p.at, p.error, p.std) for p in points if p.variant == BASELINE and p.std)
-    low, high = [error - std for _, error, std in base], [error + std for _, error, std in base]
-    if len(base) == 1:
-        axes.axhspan(low[0], high[0], color=BAND, lw=0)
-    else:
-        axes.fill_between([at for at, _, _ in base], low, high, color=BAND, lw=0)
-    _sweep(axes, points, bars=False)
+    _sweep(axes, points)
     axes.set_xlabel("slices $G$")
     axes.set_ylabel("validation error")
     axes.margins(y=0.3)
@@ -276,7 +274,10 @@ def validation_curves(curves: Sequence[Curve]) -> Figure:
 
 @house()
 def depth_sweep(points: Sequence[Point]) -> Figure:
-    """Error against the depth, and over the baseline's at the same depth."""
+    """Error against the depth, and over the baseline's at the same depth.
+
+    Bars are one standard deviation, where it is known.
+    """
     _check_some("points", points)
     variants = _variants(p.variant for p in points)
     figure, (left, right) = panels(2, 2.1, variants)
@@ -293,6 +294,7 @@ def depth_sweep(points: Sequence[Point]) -> Figure:
         say(right, "no baseline to compare with")
     right.set_ylabel("error over the baseline's")
     for axes in (left, right) if ratios else (left,):
+        axes.set_title(_of_sweep(points))
         axes.set_xlabel("layers $L$")
         axes.grid(axis="y")
     legend(figure, variant_handles(variants))
@@ -300,19 +302,27 @@ def depth_sweep(points: Sequence[Point]) -> Figure:
 
 
 def _over(point: Point, base: Point) -> Point:
-    ratio = point.error / base.error
-    std = None
-    if point.std is not None:
-        std = ratio * math.hypot(point.std / point.error, (base.std or 0.0) / base.error)
+    """Without a spread where that of one is not known."""
+    ratio, std = point.error / base.error, None
+    if point.std is not None and base.std is not None:
+        std = ratio * math.hypot(point.std / point.error, base.std / base.error)
     return Point(point.variant, point.at, ratio, std)
 
 
-def _sweep(axes: Axes, points: Sequence[Point], *, bars: bool = True) -> None:
-    """Lines over settings that double."""
+def _of_sweep(points: Sequence[Point]) -> str:
+    """Experiment and steps, as "poisson, 4,000 steps"; what is not told is left out."""
+    names = _in_order(point.experiment for point in points if point.experiment)
+    steps = sorted({point.step for point in points if point.step})
+    ends = [f"{step:,}" for step in dict.fromkeys((*steps[:1], *steps[-1:]))]
+    return ", ".join([*names, *([f"{' to '.join(ends)} steps"] if ends else [])])
+
+
+def _sweep(axes: Axes, points: Sequence[Point]) -> None:
+    """Lines over settings that double, with a bar at each point whose spread is known."""
     for variant in _variants(p.variant for p in points):
         own = sorted((p for p in points if p.variant == variant and finite(p.error)), key=_at)
         line(axes, look_of(variant), [p.at for p in own], [p.error for p in own])
-        for point in own if bars else ():
+        for point in own:
             if point.std is not None:
                 mark(axes, look_of(variant), point.at, point.error, yerr=point.std)
     doubling_axis(axes, [p.at for p in points])

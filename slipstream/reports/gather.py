@@ -13,17 +13,25 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.configs import differences
+from slipstream.core.records import read_records
 from slipstream.data.manifest import NAME as MANIFEST
 from slipstream.evaluation.certificate import Finding, has_certificate, listed, read_certificate
 from slipstream.evaluation.compare import Curve, read_curve
 from slipstream.models.variants import VARIANTS, Size
 from slipstream.runs.config import FREE, RunConfig
-from slipstream.runs.evaluation_file import Evaluation, prediction_file, read_evaluations
+from slipstream.runs.evaluation_file import (
+    Evaluation,
+    predictions_of,
+    predicts_alike,
+    read_evaluations,
+)
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.study_file import NAME as STUDY
 from slipstream.runs.study_file import read_planned
 
 _LEFT_OUT = "left out, as it cannot be read"
+_SWEPT = ("slices", "layers")
+"""What a sweep compares, of the size of a model."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +45,15 @@ class RunData:
     starts: tuple[Mapping[str, Any], ...]
     """Where and with what it ran."""
     evaluation: Evaluation | None
-    """The newest on the test split, of the model as it is now."""
+    """Of those on the test split of the model as it is now, the newest of the one protocol that
+    counts: points drawn as in training go before whole samples, and of these the most repeats. So
+    no look at something else takes the noise away."""
     checks: tuple[Finding, ...]
     """Of the study's certificate; empty where there is none."""
     outdated: bool = False
     """Whether it has evaluations on the test split, all of an older model."""
+    evaluations: tuple[Evaluation, ...] = ()
+    """All there are, oldest first."""
 
     @property
     def name(self) -> str:
@@ -96,10 +108,18 @@ class RunData:
         return f"not finished, {reached} validated" if self.starts else "not begun"
 
     def predictions(self) -> dict[str, Path]:
-        """By sample, those of the newest evaluation that are there."""
-        samples = self.evaluation.pictures if self.evaluation else []
-        files = {sample: prediction_file(self.folder, sample) for sample in samples}
-        return {sample: file for sample, file in files.items() if file.is_file()}
+        """By sample, those of the evaluation that are there; then those of others that predict
+        with the same model at the same points, newest first."""
+        if self.evaluation is None:
+            return {}
+        split = self.evaluation.protocol.split
+        own = [one for one in self.evaluations if one.protocol.split == split]
+        alike = [one for one in reversed(own) if predicts_alike(one, self.evaluation)]
+        found: dict[str, Path] = {}
+        for one in (self.evaluation, *alike):
+            for sample, file in predictions_of(self.folder, one, self.evaluations).items():
+                found.setdefault(sample, file)
+        return found
 
 
 @dataclass(frozen=True)
@@ -183,25 +203,32 @@ def _newest(runs: Sequence[RunData], problems: list[str]) -> list[RunData]:
     return found
 
 
-def _other_data(runs: Sequence[RunData]) -> list[str]:
-    """Where runs that would be compared were trained on different data."""
-    found: dict[tuple[str, Size, int], set[str]] = {}
-    for run in runs:
-        if run.data_hash is not None:
-            key = (run.config.experiment, run.size, run.config.steps)
-            found.setdefault(key, set()).add(run.data_hash)
-    return [
-        f"{experiment}: runs of {steps:,} steps with G = {size.slices} and L = {size.layers} are of"
-        f" {len(hashes)} different data; only runs of the same data are compared"
-        for (experiment, size, steps), hashes in found.items()
-        if len(hashes) > 1
-    ]
+def _other_data(runs: Sequence[RunData]) -> Iterator[str]:
+    """Where runs of one experiment were trained on different data."""
+    for experiment in dict.fromkeys(run.config.experiment for run in runs):
+        found: dict[str, list[RunData]] = {}
+        for run in runs:
+            if run.config.experiment == experiment and run.data_hash is not None:
+                found.setdefault(run.data_hash, []).append(run)
+        if len(found) > 1:
+            yield (
+                f"{experiment}: runs are of {len(found)} different data,"
+                f" {'; '.join(map(_whose, found.values()))}; only runs of the same data are"
+                " compared"
+            )
+
+
+def _whose(runs: Sequence[RunData]) -> str:
+    """As "4 runs of 60 steps in studies/flow"."""
+    steps = ", ".join(f"{n:,}" for n in sorted({run.config.steps for run in runs}))
+    places = dict.fromkeys(_study_of(run.folder) or run.folder.path for run in runs)
+    return f"{len(runs)} {'run' if len(runs) == 1 else 'runs'} of {steps} steps in {listed(places)}"
 
 
 def _other_settings(runs: Sequence[RunData]) -> Iterator[str]:
-    """Where runs of one experiment were trained with different settings."""
+    """Where runs of one experiment were trained with different settings or sizes."""
     for experiment in dict.fromkeys(run.config.experiment for run in runs):
-        own = [run.settings for run in runs if run.config.experiment == experiment]
+        own = [_told_settings(run) for run in runs if run.config.experiment == experiment]
         values = {name: dict.fromkeys(str(one[name]) for one in own) for name in own[0]}
         found = [f"{name} ({', '.join(had)})" for name, had in values.items() if len(had) > 1]
         if found:
@@ -211,6 +238,12 @@ def _other_settings(runs: Sequence[RunData]) -> Iterator[str]:
             )
 
 
+def _told_settings(run: RunData) -> dict[str, Any]:
+    """With the size, but for what a sweep compares."""
+    size = {name: value for name, value in vars(run.size).items() if name not in _SWEPT}
+    return {**run.settings, **{f"model.size.{name}": value for name, value in size.items()}}
+
+
 def _is_again(one: RunData, other: RunData) -> bool:
     if one.data_hash != other.data_hash:
         return False
@@ -218,7 +251,8 @@ def _is_again(one: RunData, other: RunData) -> bool:
 
 
 def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:
-    tested = [one for one in read_evaluations(folder) if one.protocol.split == "test"]
+    evaluations = read_evaluations(folder)
+    tested = [one for one in evaluations if one.protocol.split == "test"]
     best = [row["weights"] for row in folder.history("validation") if row["best"]]
     current = [one for one in tested if not best or one.weights == best[-1]]
     return RunData(
@@ -227,9 +261,18 @@ def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:
         read_curve(folder),
         any(row["reason"] == "finished" for row in folder.history("stop")),
         tuple(folder.history("start")),
-        current[-1] if current else None,
+        _counting(current),
         checks,
         outdated=bool(tested) and not current,
+        evaluations=tuple(evaluations),
+    )
+
+
+def _counting(evaluations: Sequence[Evaluation]) -> Evaluation | None:
+    """See `RunData.evaluation`."""
+    newest_first = reversed(evaluations)
+    return max(
+        newest_first, key=lambda one: (not one.protocol.full, one.protocol.repeats), default=None
     )
 
 
@@ -279,5 +322,31 @@ def _unfinished(runs: Sequence[RunData], path: Path) -> Iterator[str]:
 
 
 def _last_words(run: RunData) -> str:
-    stops = [row["reason"] for row in run.folder.history("stop")]
+    """Why it has not finished, by its study's record of the last try, or its own."""
+    history = run.folder.history()
+    try:
+        ending = _last_ending(run)
+    except ValueError as error:
+        return f", for a reason that cannot be read: {error}"
+    since = history[-1]["time"] if history else ""
+    if ending.get("status") == "failed" and ending["time"] >= since:
+        return f": it failed: {str(ending.get('reason')).removeprefix('slipstream: ')}"
+    stops = [row["reason"] for row in history if row["kind"] == "stop"]
     return f": it was {stops[-1]}" if stops else ""
+
+
+def _last_ending(run: RunData) -> Mapping[str, Any]:
+    """How the last try at it ended, as its study wrote it down; empty where none did."""
+    study = _study_of(run.folder)
+    file = study / "records.jsonl" if study else None
+    if file is None or not file.is_file():
+        return {}
+    cell = (run.config.experiment, run.variant, run.config.seed)
+    rows = read_records(file, "cell")
+    own = [r for r in rows if (r.get("experiment"), r.get("variant"), r.get("seed")) == cell]
+    return own[-1] if own else {}
+
+
+def _study_of(folder: RunFolder) -> Path | None:
+    """The study that a run lies in."""
+    return next((above for above in folder.path.parents if (above / STUDY).is_file()), None)

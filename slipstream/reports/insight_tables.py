@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slipstream.models.variants import BASELINE, POINTWISE, VARIANTS
+from slipstream.reports.captions import measured_alike, where_measured
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.gather import RunData
 from slipstream.reports.settings import Group, main_groups
@@ -82,9 +83,13 @@ def locality_table(groups: Sequence[Group]) -> Table | None:
     caption = (
         "Relative L1 test error in physical units. The prediction is of a pointwise answer, from"
         " the physics: for Poisson the best that place and density allow, a lower limit (to 0.03);"
-        " for potential flow local-inclination theory, which knows angle and stream but not the"
-        " place."
+        " for potential flow local-inclination theory, which a model that knows the place may beat:"
+        " pressure and velocity on the wall as a function of the angle between wall and stream, and"
+        " in the volume of the distance from the wall."
     )
+    pair = (BASELINE, POINTWISE)
+    if not all(measured_alike(group, "L1", pair) for group in groups):
+        caption += f" Not all were measured alike: {where_measured(groups, 'L1', pair)}."
     columns = ("experiment", "variable", BASELINE, POINTWISE, "predicted", "which is a")
     return Table("locality", "Where the physics is nonlocal", caption, columns, tuple(rows))
 

@@ -98,7 +98,7 @@ def _sweep_points(runs: Sequence[RunData], field: Swept, variants: Sequence[str]
     groups = next(iter(sweep(runs, field)), [])
     shown = swept_variants(groups) & set(variants)
     return [
-        Point(row.variant, group.at(field), row.mean, row.std)
+        Point(row.variant, group.at(field), row.mean, row.std, row.experiment, row.step)
         for group in groups
         for row in group.rows()
         if row.variant in shown - group.failures().keys()
@@ -134,17 +134,22 @@ def locality_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture
 
 
 def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
-    found = []
+    """Of several samples of an experiment, all but the first have theirs in the name."""
+    found, begun = [], set()
     for scene in scenes:
+        further = scene.experiment in begun
+        begun.add(scene.experiment)
+        axis, position = _section(scene)
         for field in scene.fields:
-            axis, position = _section(scene)
             drawn = field_figure(scene, field.name, scene.variants, axis=axis, position=position)
             name = f"field-{scene.experiment}-{field.name.strip('|')}"
+            name += f"-{scene.sample}" if further else ""
             caption = (
                 f"{scene.name}: truth and predictions on one colour scale, absolute errors below on"
                 " another; relative L1 errors are of this sample."
             )
             title = f"{scene.experiment}: {field.name}"
+            title += f", sample {scene.sample}" if further else ""
             found.append(gallery.picture(name, title, caption, drawn))
     return found
 
@@ -207,5 +212,8 @@ def system_pictures(bench: Sequence[Mapping[str, Any]], gallery: Gallery) -> lis
     points = system_points(bench) if bench else []
     if not points:
         return []
-    caption = "Median time and peak memory of one forward or training step."
+    caption = (
+        "Median time and peak memory of one step of a whole model or of one layer: which, and what"
+        " else the cases have in common, stands below each panel."
+    )
     return [gallery.picture("systems", "Speed and memory", caption, figures.systems(points))]

@@ -38,13 +38,33 @@ class Group:
     def at(self, field: Swept) -> int:
         return self.steps if field == "steps" else getattr(self.size, field)
 
+    @property
+    def finished(self) -> bool:
+        """Whether some of its runs are."""
+        return any(run.curve.finished for run in self.runs)
+
+    @property
+    def compared(self) -> tuple[RunData, ...]:
+        """Its finished runs; all of them where none is."""
+        return tuple(run for run in self.runs if run.curve.finished) or self.runs
+
+    @property
+    def compared_until(self) -> int:
+        """The step that its errors are of; 0 where there is none."""
+        return max((row.step for row in self.rows()), default=0)
+
     def rows(self) -> list[Row]:
-        """Best validation error of each variant at equal steps."""
+        """Best validation error of each variant at equal steps, of the runs that are compared."""
         return compare([run.curve for run in self.runs])
 
     def failures(self) -> dict[str, str]:
-        """Variants a run of which diverged or learned nothing, and what it did."""
-        return {run.variant: run.curve.failure for run in self.runs if run.curve.failure}
+        """Variants a run of which diverged or learned nothing, and what it did.
+
+        One that is not compared may learn yet.
+        """
+        curves, some = [run.curve for run in self.runs], self.finished
+        told = [(c.variant, c.divergence if some and not c.finished else c.failure) for c in curves]
+        return {variant: what for variant, what in told if what}
 
     def row(self, variant: str) -> Row | None:
         return next((row for row in self.rows() if row.variant == variant), None)
@@ -55,7 +75,8 @@ class Group:
 
     @property
     def evaluations(self) -> list[Evaluation]:
-        return [run.evaluation for run in self.runs if run.evaluation]
+        """Of the runs that are compared."""
+        return [run.evaluation for run in self.compared if run.evaluation]
 
     @property
     def locality(self) -> Locality | None:
@@ -76,45 +97,58 @@ class Group:
 
 
 def main_groups(runs: Iterable[RunData]) -> list[Group]:
-    """One for each experiment: size and length that most variants were trained at, or longest."""
+    """One for each experiment: size and length that most variants were trained at, or longest.
+
+    Variants that finished count before those that have not.
+    """
     groups = _all_groups(runs)
     names = dict.fromkeys(group.experiment for group in groups)
     return [
         max(
             (g for g in groups if g.experiment == name),
-            key=lambda g: (len(g.variants), len(g.runs), g.steps),
+            key=lambda g: (_finished_variants(g), len(g.variants), len(g.runs), g.steps),
         )
         for name in names
     ]
 
 
+def _finished_variants(group: Group) -> int:
+    return len({run.variant for run in group.runs if run.curve.finished})
+
+
 def longer_groups(runs: Iterable[RunData], main: Group) -> list[Group]:
-    """Those like the main one that were trained for longer, of as many baselines; longest first."""
+    """Those like the main one that were trained for longer, of as many baselines; longest first.
+
+    One that has not finished decides nothing yet.
+    """
     seeds = _baselines(main)
     found = [
         group
         for group in _all_groups(runs)
         if _differ_in("steps", group, main)
         and group.steps > main.steps
+        and group.finished
         and _baselines(group) >= max(1, seeds)
     ]
     return sorted(found, key=lambda group: group.steps, reverse=True)
 
 
 def _baselines(group: Group) -> int:
-    return sum(run.variant == BASELINE for run in group.runs)
+    return sum(run.variant == BASELINE for run in group.compared)
 
 
 def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
     """For each experiment, the groups that differ from the main one in this alone, ascending.
 
-    Only where there are at least two, among those with a baseline. Sizes may have been swept at
-    another length than the main one's, where that one's size has been trained for too.
+    Only where there are at least two, among those with a baseline and, where some are finished,
+    among these. Sizes may have been swept at another length than the main one's, where that one's
+    size has been trained for too.
     """
-    groups = [group for group in _all_groups(runs) if BASELINE in group.variants]
+    groups = [group for group in _all_groups(runs) if group.row(BASELINE) is not None]
     found = []
     for main in main_groups(runs):
         alike = [group for group in groups if _differ_in(field, group, main)]
+        alike = [group for group in alike if group.finished] or alike
         # Of two at one place the main one counts, or that of more variants: the last.
         alike.sort(key=lambda group: (group == main, len(group.variants), len(group.runs)))
         if field == "steps":
@@ -142,8 +176,8 @@ def on_other_data(runs: Sequence[RunData], field: Swept) -> list[Group]:
 
 
 def swept_variants(groups: Sequence[Group]) -> set[str]:
-    """Those that were run at more than one value."""
-    found = [variant for group in groups for variant in group.variants]
+    """Those that were run at more than one value, and are compared there."""
+    found = [row.variant for group in groups for row in group.rows()]
     return {variant for variant in found if found.count(variant) > 1}
 
 

@@ -45,7 +45,7 @@ def tell(
     """The report of a study; figures are also written into `folder`, as SVG and PNG."""
     runs, problems = gathered.runs, list(gathered.problems)
     gallery = Gallery(folder)
-    compared = [run for group in main_groups(runs) for run in group.runs]
+    compared = [run for group in main_groups(runs) for run in group.compared]
     scenes = read_scenes(compared, problems)
     claims = claims_table(runs)
     made = [*study_tables(runs), *insight_tables(runs), *system_tables(bench)]
@@ -112,8 +112,8 @@ def _definitions(runs: Sequence[RunData]) -> list[Definition]:
             "validation error",
             "relative L1 error on normalised targets, sum |prediction - truth| / sum |truth| over"
             " the points of a sample and the channels of a group; mean over groups and samples of"
-            " the validation split; the best of a run up to the last step that all runs of the"
-            " experiment reached",
+            " the validation split; the best of a run up to the last step that all finished runs of"
+            " the experiment reached (all runs, where none is finished)",
         ),
         Definition("ratio", "the error of a variant over that of the baseline of the same size"),
         Definition(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from slipstream.evaluation.compare import Row, ratio_std
-from slipstream.evaluation.summary import definition_of, spread_text
+from slipstream.evaluation.summary import spread_text
 from slipstream.models.variants import BASELINE, VARIANTS
+from slipstream.reports.captions import measured_alike, told, what_is_measured, where_measured
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.gather import RunData
+from slipstream.reports.planned import lost_variants
 from slipstream.reports.settings import (
     Group,
     Swept,
@@ -19,6 +21,8 @@ from slipstream.reports.settings import (
 )
 
 NOT_RUN = Cell(text="not run", kind="text")
+MISSING = Cell(text="missing", kind="text")
+"""Planned, but not there."""
 HEADLINE = (BASELINE, "no-token-attention")
 
 
@@ -53,10 +57,15 @@ def with_best(cells: Sequence[Cell]) -> list[Cell]:
 
 def main_table(groups: Sequence[Group]) -> Table:
     """Best validation error, mean and std over the seeds."""
-    variants, rows = variants_of(groups), []
+    lost = {group.experiment: lost_variants(group) for group in groups}
+    there, rows = {*variants_of(groups), *(v for own in lost.values() for v in own)}, []
+    variants = [name for name in VARIANTS if name in there]
     for group in groups:
         found = {row.variant: row for row in group.rows()}
-        cells = [error_cell(found.get(variant)) for variant in variants]
+        cells = [
+            MISSING if variant in lost[group.experiment] else error_cell(found.get(variant))
+            for variant in variants
+        ]
         rows.append((words(group.experiment), *with_best(cells)))
     caption = (
         "Best validation relative L1 error on normalised outputs, mean over groups and samples, at"
@@ -115,38 +124,42 @@ def per_variable(groups: Sequence[Group], measure: str) -> Table | None:
     """Test errors of each variable in physical units."""
     variants, rows, shown = variants_of(groups), [], []
     for group in groups:
-        errors = group.summaries(measure)
+        errors, alike = group.summaries(measure), measured_alike(group, measure)
         shown += list(errors.values())
         for variable in dict.fromkeys(variable for _, variable in errors):
             found = [errors.get((variant, variable)) for variant in variants]
             cells = [NOT_RUN if s is None else Cell(s.mean, s.std) for s in found]
-            rows.append((words(group.experiment), words(str(variable)), *with_best(cells)))
+            names = words(group.experiment), words(str(variable))
+            rows.append((*names, *(with_best(cells) if alike else cells)))
     if not rows:
         return None
-    texts = [definition_of(one, measure) for group in groups for one in group.evaluations]
-    definition = "; ".join(dict.fromkeys(texts))
+    where = where_measured(groups, measure)
+    said = [what_is_measured(groups, measure), f"On the test split, {where}." if where else ""]
+    if not all(measured_alike(group, measure) for group in groups):
+        said.append("A row that was measured in several ways has no best.")
+    caption = " ".join(text for text in (*said, spread_text(shown)) if text)
     title = f"Test error of each variable, relative {measure}"
-    caption = f"{definition[:1].upper()}{definition[1:]}. {spread_text(shown)}".strip()
     columns = ("experiment", "variable", *variants)
     return Table(f"variables-{measure.lower()}", title, caption, columns, tuple(rows))
 
 
 def noise(groups: Sequence[Group]) -> Table | None:
     """How much the drawn points matter: spread of the baseline's errors over repeats."""
-    rows, repeats = [], 0
+    rows, draws = [], []
     for one in (one for group in groups for one in group.evaluations):
         for number in one.numbers:
             share = number.relative_std
             if (one.variant, number.measure) == (BASELINE, "L1") and share is not None:
-                repeats = max(repeats, one.protocol.repeats)
+                draws.append((str(one.protocol.repeats), one.experiment, f"seed {one.seed}"))
                 error = Cell(number.mean, number.std, digits=4)
                 names = (one.experiment, str(one.seed), str(number.variable))
                 rows.append((*map(words, names), error, words(f"{100 * share:.2g} %")))
     if not rows:
         return None
+    count, what = told(draws), "independent draws of the points"
     caption = (
-        f"Relative L1 error of the baseline on the test split, physical units: mean ± standard"
-        f" deviation over {repeats} independent draws of the points."
+        "Relative L1 error of the baseline on the test split, physical units: mean ± standard"
+        f" deviation over {f'{count} {what}' if count.isdigit() else f'{what}: {count}'}."
     )
     columns = ("experiment", "seed", "variable", "error", "relative std")
     return Table("noise", "Subsampling noise", caption, columns, tuple(rows))
@@ -224,7 +237,8 @@ def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
     Of variants that were run at one value alone the main table tells.
     """
     letter, title = SWEEPS[field]
-    groups = [group for swept in sweep(runs, field) for group in swept]
+    swept = [group for groups in sweep(runs, field) for group in groups]
+    groups = [group for group in swept if group.row(BASELINE) is not None]
     if not groups:
         return None
     others = [v for v in variants_of(groups) if v != BASELINE and v in swept_variants(groups)]
@@ -235,25 +249,45 @@ def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
         cells = [error_cell(base), *(ratio_cell(found.get(variant), base) for variant in others)]
         size = Cell(group.at(field), kind="count")
         rows.append((words(group.experiment), size, *cells))
-    caption = (
-        f"Validation error of the baseline, and of the other variants over that of the baseline"
-        f" with the same {letter}."
-    )
-    elsewhere = [_place(group, field) for group in on_other_data(runs, field)]
-    if elsewhere:
-        caption += f" On other data: {', '.join(elsewhere)}."
     notes = [
         f"{group.experiment}, {letter} = {group.at(field)}, {variant}: {what}."
         for group in groups
         for variant, what in group.failures().items()
     ]
     columns = ("experiment", letter, BASELINE, *others)
+    caption = _sweep_caption(runs, groups, field)
     return Table(f"sweep-{field}", title, caption, columns, tuple(rows), tuple(notes))
 
 
-def _place(group: Group, field: Swept) -> str:
-    """As "poisson 4,000 steps" or "poisson G = 8"."""
-    where = (
-        f"{group.steps:,} steps" if field == "steps" else f"{SWEEPS[field][0]} = {group.at(field)}"
+def _sweep_caption(runs: Sequence[RunData], groups: Sequence[Group], field: Swept) -> str:
+    caption = (
+        f"Validation error of the baseline, and of the other variants over that of the baseline"
+        f" with the same {SWEEPS[field][0]}."
     )
-    return f"{group.experiment} {where}"
+    if field != "steps":
+        caption += f" At {_lengths(runs, groups, field)}."
+    elsewhere = [f"{g.experiment} {_place(g, field)}" for g in on_other_data(runs, field)]
+    if elsewhere:
+        caption += f" On other data: {', '.join(elsewhere)}."
+    return caption
+
+
+def _lengths(runs: Sequence[RunData], groups: Sequence[Group], field: Swept) -> str:
+    """As "4,000 steps, where the main table has 8,000"."""
+    usual = {group.experiment: _compared_at(group) for group in main_groups(runs)}
+    facts = []
+    for group in groups:
+        own, main = _compared_at(group), usual[group.experiment]
+        other = f", where the main table has {main:,}" if main not in (own, None) else ""
+        facts.append((f"{own:,} steps{other}", group.experiment, _place(group, field)))
+    return told(facts)
+
+
+def _compared_at(group: Group) -> int | None:
+    return next((row.step for row in group.rows()), None)
+
+
+def _place(group: Group, field: Swept) -> str:
+    """As "4,000 steps" or "G = 8"."""
+    at = group.at(field)
+    return f"{at:,} steps" if field == "steps" else f"{SWEEPS[field][0]} = {at}"

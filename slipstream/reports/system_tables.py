@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from slipstream.core.records import read_records
+from slipstream.models.variants import BASELINE
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.figures import Measurement
 from slipstream.runs.run_records import check_fields
 
 KIND = "bench"
-OURS, PEER, EAGER = "fused", "flashslice", "reference"
+OURS, PEER, PLAIN = "fused", "flashslice", "reference"
+_HEADS, _LINE = 8, 50
+"""Heads that need no mention, and letters in a line below a panel."""
 _TITLES = {"model": "Speed and memory of the whole model", "layer": "Speed and memory of one layer"}
 
 
@@ -45,7 +49,7 @@ def _check(row: Mapping[str, Any], path: str) -> None:
     check_fields(row, _ROW, path)
     where = f"{path}, {row['name']}"
     check_fields(row["case"], _CASE, f"{where}: case")
-    for who in (OURS, PEER, EAGER):
+    for who in (OURS, PEER, PLAIN):
         check_fields(row["results"], {who: (dict, type(None))}, f"{where}: results")
         check_fields(row["results"].get(who) or {}, _RESULT, f"{where}: {who}")
 
@@ -59,11 +63,12 @@ def system_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
         caption = (
             f"Median milliseconds and peak gigabytes on {devices}, measured in turns in one"
             " process, behind the gate of exactness; ratios are theirs over ours, above 1 where"
-            " ours is faster. Eager is the same model without fused kernels."
+            " ours is faster. Without kernels is the same model by plain PyTorch; `eager` in the"
+            " name of a case is not compiled."
         )
         columns = (
-            "case", "ours, ms", "flashslice, ms", "ratio", "eager, ms", "ratio", "ours, GB",
-            "flashslice, GB",
+            "case", "ours, ms", "flashslice, ms", "ratio", "without kernels, ms", "ratio",
+            "ours, GB", "flashslice, GB",
         )  # fmt: skip
         title = _TITLES.get(what, f"Speed and memory, {what}")
         found.append(Table(f"systems-{what}", title, caption, columns, tuple(map(_row, own))))
@@ -83,7 +88,7 @@ def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
 
     name = Cell(text=row["name"], kind="text")
     memory = [_cell((results.get(who) or {}).get("peak_gb")) for who in (OURS, PEER)]
-    return (name, time(OURS), time(PEER), ratio(PEER), time(EAGER), ratio(EAGER), *memory)
+    return (name, time(OURS), time(PEER), ratio(PEER), time(PLAIN), ratio(PLAIN), *memory)
 
 
 def _cell(value: float | None, kind: Any = "error") -> Cell:
@@ -91,7 +96,10 @@ def _cell(value: float | None, kind: Any = "error") -> Cell:
 
 
 def system_points(rows: Sequence[Mapping[str, Any]]) -> list[Measurement]:
-    """Memory and time against G, L and N, wherever at least two cases differ in that alone."""
+    """Memory and time against G, L and N, wherever at least two cases differ in that alone.
+
+    The label of each axis says below what the cases have in common.
+    """
     found = []
     for axis, label in (("slices", "slices G"), ("layers", "layers L"), ("points", "points N")):
         families: dict[str, list[Mapping[str, Any]]] = {}
@@ -100,11 +108,27 @@ def system_points(rows: Sequence[Mapping[str, Any]]) -> list[Measurement]:
             families.setdefault(str(sorted(rest.items())), []).append(row)
         best = max(families.values(), key=lambda own: len({r["case"][axis] for r in own}))
         if len({row["case"][axis] for row in best}) > 1:
-            found += [m for row in best for m in _measurements(row, axis, label)]
+            below = f"{label}\n{_in_common(best[0]['case'], axis)}"
+            found += [m for row in best for m in _measurements(row, axis, below)]
     return found
 
 
-_SERIES = {OURS: "slipstream", PEER: "flashslice", EAGER: "eager"}
+def _in_common(case: Mapping[str, Any], axis: str) -> str:
+    """As "model, training, bf16/bf16, G = 32, L = 8", without what the axis is of."""
+    what, variant, heads = case["what"], case.get("variant", BASELINE), case.get("heads", _HEADS)
+    parts = ["one layer" if what == "layer" else what]
+    parts.append("training" if case.get("training") else "inference")
+    parts.append("/".join(case[name] for name in ("dtype", "precision") if case.get(name)))
+    parts += [name for name in ("checkpointed", "compiled") if case.get(name)]
+    parts += [variant] if variant != BASELINE else []
+    parts += [f"G = {case['slices']}"] if axis != "slices" else []
+    parts += [f"L = {case['layers']}"] if axis != "layers" and what != "layer" else []
+    parts += [f"H = {heads}"] if heads != _HEADS else []
+    parts += [f"N = {case['points']:,}"] if axis != "points" else []
+    return textwrap.fill(", ".join(filter(None, parts)), _LINE, break_on_hyphens=False)
+
+
+_SERIES = {OURS: "slipstream", PEER: "flashslice", PLAIN: "without kernels"}
 
 
 def _measurements(row: Mapping[str, Any], axis: str, label: str) -> list[Measurement]:

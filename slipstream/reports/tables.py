@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 from slipstream.core.files import write_text
 from slipstream.reports.content import Cell, Table
 
+LINE = 18
+"""Ems of LaTeX in a line of a column of many words."""
+_MANY, _LETTERS, _HEAD = 36, 70, 14
+"""Letters of a cell that is broken into lines; of what a page is wide; of a line of a heading."""
+_COLUMNS = 6
+"""That a page is wide enough for."""
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "±": r"$\pm$", "×": r"$\times$", "–": "--",
+    "|": r"\textbar{}", "<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$",
+    "×": r"$\times$", "–": "--",
 }  # fmt: skip
 
 
@@ -76,28 +84,58 @@ def _escape_pipe(text: str) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A table environment for booktabs."""
-    columns = "".join("l" if left else "c" for left in text_columns(table))
-    caption = _latex(" ".join([table.caption, *table.notes]))
+    """A table environment for booktabs; one that is too wide is shrunk to the page by graphicx."""
+    wide = _is_wide(table)
+    words = text_columns(table)
+    heads = [_latex_head(*head, wide) for head in zip(table.columns, words, strict=True)]
     body = [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows]
+    caption = _latex(" ".join([table.caption, *table.notes]))
     return "\n".join(
         [
+            f"% Needs booktabs{' and graphicx' if wide else ''}.",
             r"\begin{table}[t]",
             rf"\caption{{\textbf{{{_latex(table.title)}.}} {caption}}}",
             rf"\label{{tab:{table.name}}}",
             r"\begin{center}\small",
-            rf"\begin{{tabular}}{{{columns}}}",
+            *([r"\resizebox{\textwidth}{!}{%"] if wide else []),
+            rf"\begin{{tabular}}{{{_latex_columns(table)}}}",
             r"\toprule",
-            " & ".join(_latex(column) for column in table.columns) + r" \\",
+            " & ".join(heads) + r" \\",
             r"\midrule",
             *body,
             r"\bottomrule",
-            r"\end{tabular}",
+            *([r"\end{tabular}%", "}"] if wide else [r"\end{tabular}"]),
             r"\end{center}",
             r"\end{table}",
             "",
         ]
     )
+
+
+def _longest(table: Table) -> list[int]:
+    """Letters of the longest cell of each column, which may be its heading."""
+    lines = [table.columns, *([cell_text(cell) for cell in row] for row in table.rows)]
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
+def _is_wide(table: Table) -> bool:
+    letters = sum(min(longest, _MANY) + 2 for longest in _longest(table))
+    return len(table.columns) > _COLUMNS or letters > _LETTERS
+
+
+def _latex_columns(table: Table) -> str:
+    kinds = zip(text_columns(table), _longest(table), strict=True)
+    return "".join(
+        "c" if not words else f"p{{{LINE}em}}" if longest > _MANY else "l"
+        for words, longest in kinds
+    )
+
+
+def _latex_head(text: str, words: bool, wide: bool) -> str:
+    """In a wide table, in lines above numbers: these are shorter than the names of variants."""
+    lines = [text] if words or not wide else textwrap.wrap(text, _HEAD) or [""]
+    shown = r"\\".join(map(_latex, lines))
+    return rf"\shortstack{{{shown}}}" if len(lines) > 1 else shown
 
 
 def _latex_cell(cell: Cell) -> str:
@@ -108,7 +146,8 @@ def _latex_cell(cell: Cell) -> str:
     shown = rf"\mathbf{{{plain}}}" if cell.best else plain
     if spread:
         small = spread.replace("×", r"\times").replace(" %", r"\%")
-        shown += rf"{{\scriptstyle\pm{small.removeprefix('0') or '0'}}}"
+        short = small.removeprefix("0") if small.startswith("0.") else small
+        shown += rf"{{\scriptstyle\pm{short}}}"
     return f"${shown}$"
 
 

@@ -1,19 +1,22 @@
 """RUN/evaluations.jsonl: what a run's model was measured to be. Appended, never rewritten.
 
-Schema 1: a record of kind "evaluation" holds the fields of `Evaluation`.
+Schema 1: a record of kind "evaluation" holds the fields of `Evaluation`. RUN/predictions has the
+predictions for pictures: SAMPLE.safetensors in subsets as dense as the draws of the training,
+SAMPLE-full.safetensors of the whole sample at once.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import statistics
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
 
 from slipstream.core.checks import check_whole
-from slipstream.core.configs import from_json
+from slipstream.core.configs import YOUNGER, from_json
 from slipstream.core.records import append_record, read_records
 from slipstream.runs.folder import RunFolder
 
@@ -33,11 +36,20 @@ class Protocol:
     def __post_init__(self) -> None:
         check_whole("repeats", self.repeats, 1)
 
-    def on(self, points: int | float | None) -> Protocol:
-        """As it comes out for a model trained on so many points of a sample: where a sample is
-        taken whole, nothing is drawn, and a repeat would only say so."""
+    def on(self, points: int | float | None, rows: Iterable[int] = ()) -> Protocol:
+        """As it comes out for a model trained on so many points of a sample, where the samples of
+        the split have so many rows: of samples taken whole nothing is drawn, and a repeat would
+        only say so."""
+        counts = list(rows)
         whole = self.full or points is None or (isinstance(points, float) and points == 1)
+        whole = whole or (bool(counts) and all(_takes_all(points, count) for count in counts))
         return replace(self, full=whole, repeats=1) if whole else self
+
+
+def _takes_all(points: int | float | None, rows: int) -> bool:
+    """Whether a draw has all rows of a sample, see `count_points`."""
+    wanted = round(points * rows) if isinstance(points, float) else points
+    return wanted is None or max(1, wanted) >= rows
 
 
 def number_name(measure: str, variable: str | None) -> str:
@@ -135,6 +147,8 @@ class Evaluation:
     """By sample and name of the number, the mean over the repeats."""
     pictures: tuple[str, ...]
     """Samples whose predictions are in RUN/predictions."""
+    files: dict[str, str] = field(default_factory=dict, metadata=YOUNGER)
+    """By picture, its file there; older records do not say: it is called as the sample."""
     slices: tuple[LayerSlices, ...]
     """Of every layer that has some, on the first of the pictures."""
     locality: Locality | None
@@ -145,8 +159,35 @@ def evaluations_file(run: RunFolder) -> Path:
     return run.path / "evaluations.jsonl"
 
 
-def prediction_file(run: RunFolder, sample: str) -> Path:
-    return run.path / "predictions" / f"{sample}.safetensors"
+def prediction_file(run: RunFolder, sample: str, *, full: bool = False) -> Path:
+    """Of the whole sample at once, or in subsets as dense as the draws of the training."""
+    return run.path / "predictions" / f"{sample}{'-full' if full else ''}.safetensors"
+
+
+def predictions_of(
+    run: RunFolder, evaluation: Evaluation, among: Iterable[Evaluation] = ()
+) -> dict[str, Path]:
+    """By sample, the predictions of an evaluation that are there.
+
+    `among` are all of the run, oldest first. A file holds what the last that names it wrote: one of
+    another model, or at other points, is left out.
+    """
+    writers = {name: one for one in among for name in _files(one).values()}
+    found = {}
+    for sample, name in _files(evaluation).items():
+        file = run.path / "predictions" / name
+        if file.is_file() and predicts_alike(writers.get(name, evaluation), evaluation):
+            found[sample] = file
+    return found
+
+
+def predicts_alike(one: Evaluation, other: Evaluation) -> bool:
+    """Whether both predict a sample with the same model at the same points, repeats aside."""
+    return one.weights == other.weights and one.protocol.full == other.protocol.full
+
+
+def _files(evaluation: Evaluation) -> dict[str, str]:
+    return {s: evaluation.files.get(s, f"{s}.safetensors") for s in evaluation.pictures}
 
 
 def append_evaluation(run: RunFolder, evaluation: Evaluation) -> None:
@@ -161,9 +202,21 @@ def read_evaluations(run: RunFolder) -> list[Evaluation]:
     for row in read_records(file, KIND) if file.is_file() else []:
         own = {name: row[name] for name in names if name in row}
         try:
-            found.append(from_json(Evaluation, own))
+            found.append(_without_empty_repeats(from_json(Evaluation, own)))
         except ValueError as error:
             raise ValueError(
                 f"{file} must hold evaluations, got one that is none: {error}"
             ) from None
     return found
+
+
+def _without_empty_repeats(one: Evaluation) -> Evaluation:
+    """Older records call samples that were taken whole so many draws: all repeats are the same."""
+    same = all(len(set(number.repeats)) == 1 for number in one.numbers)
+    known = any(number.mean is not None for number in one.numbers)
+    if one.protocol.repeats == 1 or not (same and known):
+        return one
+    numbers = [Number.of(n.measure, n.variable, n.repeats[:1]) for n in one.numbers]
+    text = {k: re.sub(r"; mean[^;]* independent draws$", "", v) for k, v in one.definitions.items()}
+    protocol = replace(one.protocol, full=True, repeats=1)
+    return replace(one, protocol=protocol, numbers=tuple(numbers), definitions=text)

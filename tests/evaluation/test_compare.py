@@ -10,8 +10,8 @@ from slipstream.runs.folder import RunFolder
 from tests.training.small import small
 
 
-def curve(variant: str, seed: int, errors: dict[int, float]) -> Curve:
-    return Curve("e", variant, seed, errors, max(errors, default=0))
+def curve(variant: str, seed: int, errors: dict[int, float], steps: int = 0) -> Curve:
+    return Curve("e", variant, seed, errors, max(errors, default=0), steps)
 
 
 def test_variants_are_compared_at_the_last_step_all_reached() -> None:
@@ -29,6 +29,45 @@ def test_variants_are_compared_at_the_last_step_all_reached() -> None:
     assert other.mean == 0.8 and other.std is None and other.ratio == pytest.approx(1.6)
 
 
+def test_an_unfinished_run_is_left_out_beside_finished_ones() -> None:
+    """As it is, one run that was cut would take all others back to its last step."""
+    finished = [
+        curve("baseline", 0, {100: 0.9, 400: 0.4}, 400),
+        curve("baseline", 1, {100: 0.9, 400: 0.5}, 400),
+        curve("mlp-only", 0, {100: 0.9, 400: 0.8}, 400),
+    ]
+    whole = compare(finished)
+    assert [(row.step, row.mean) for row in whole] == [(400, pytest.approx(0.45)), (400, 0.8)]
+    cut = [curve("baseline", 2, {100: 0.2}, 400), curve("slice-once", 0, {100: 0.9}, 400)]
+    assert compare([*finished, *cut]) == whole
+    longer = curve("untied", 0, {100: 0.8, 500: 0.1}, 1000)
+    assert compare([*finished, longer]) == whole, "however far it has come"
+
+
+def test_where_no_run_is_finished_all_are_compared_at_equal_steps() -> None:
+    curves = [
+        curve("baseline", 0, {10: 0.5, 20: 0.4}, 400),
+        curve("mlp-only", 0, {10: 0.9}, 400),
+        curve("untied", 0, {}, 400),
+    ]
+    assert [(row.variant, row.step, row.mean) for row in compare(curves)] == [
+        ("baseline", 10, 0.5),
+        ("mlp-only", 10, 0.9),
+    ]
+
+
+def test_a_run_that_was_not_validated_until_then_is_left_out() -> None:
+    curves = [curve("baseline", 0, {10: 0.5}), curve("baseline", 1, {10: 0.6, 20: 0.1})]
+    rows = compare([*curves, *(curve("mlp-only", seed, {20: 0.9}) for seed in (0, 1))])
+    assert [(row.variant, row.errors) for row in rows] == [("baseline", (0.5, 0.6))]
+
+
+def test_a_run_is_finished_at_the_steps_of_its_config() -> None:
+    assert curve("baseline", 0, {10: 0.5, 20: 0.4}, 20).finished
+    assert not curve("baseline", 0, {10: 0.5}, 20).finished
+    assert not curve("baseline", 0, {}).finished, "nothing is known of it"
+
+
 def test_without_a_baseline_there_is_no_ratio_and_empty_curves_are_left_out() -> None:
     rows = compare([curve("mlp-only", 0, {5: 0.3}), curve("untied", 0, {})])
     assert [(row.variant, row.ratio) for row in rows] == [("mlp-only", None)]
@@ -42,14 +81,17 @@ def test_curves_are_read_from_records(tmp_path: Path) -> None:
         row = {"step": step, "error": error, "best": False, "weights": ""}
         append_record(folder.records_file, "validation", row)
     found = read_curve(folder)
-    assert found == Curve("poisson", "untied", 3, {4: 0.5, 12: 0.7}, 12)
+    assert found == Curve("poisson", "untied", 3, {4: 0.5, 12: 0.7}, 12, small().steps)
     assert found.best_until(12) == 0.5
 
 
 @pytest.mark.parametrize(
     ("variant", "errors", "says"),
     [
-        ("baseline", {10: 1.2, 20: 1.1}, "it learned nothing: its best error is 1.1, "),
+        ("baseline", {10: 1.2, 20: 1.1}, "it learned nothing: its best error is 1.1, that of"),
+        ("baseline", {100: 0.977}, "it learned nothing: its best error is 0.977, and a "),
+        ("mlp-only", {100: 0.977}, None),
+        ("baseline", {100: 0.94}, None),
         ("untied", {10: 0.6, 20: 1.0}, "its training diverged: the best error is 0.6, the last 1"),
         ("mlp-only", {10: 1.2, 20: 1.1}, None),
         ("baseline", {10: 0.6, 20: 0.7}, None),

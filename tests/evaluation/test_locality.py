@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from slipstream.builtin import builtin_config, builtin_source
+from slipstream.core.runtime import generator
 from slipstream.data.ingest import ingest
 from slipstream.data.store import open_store
 from slipstream.evaluation import locality as here
 from slipstream.evaluation.locality import inclination_errors, locality, poisson_limit
 from slipstream.physics.bodies import FAMILIES
-from slipstream.physics.poisson import Charges
+from slipstream.physics.poisson import Charges, draw_charges, solution
 from slipstream.physics.taylor_green import TaylorGreen
 
 
@@ -43,6 +44,29 @@ def test_many_charges_leave_a_gap() -> None:
     assert 0.3 < found["potential"] < 1 and 0.3 < found["field"] < 1
     again = poisson_limit(Charges(number=(2, 5)))
     assert again == found, "a pure function of the charges"
+
+
+def test_the_limit_hardly_follows_from_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their number, it is neither that of fitted draws (lower) nor of others (higher)."""
+    for name, value in {"PLACES": 32, "DRAWS": 2_000, "TRIALS": 2_000}.items():
+        monkeypatch.setattr(here, name, value)
+    found = []
+    for neighbours, seed in ((21, 0), (101, 0), (51, 1)):
+        monkeypatch.setattr(here, "NEIGHBOURS", neighbours)
+        found.append(poisson_limit(Charges(number=(3, 8), width=(0.05, 0.2)), seed))
+    for limit in found:
+        assert limit["potential"] == pytest.approx(0.839, abs=0.02)
+        assert limit["field"] == pytest.approx(0.892, abs=0.02)
+
+
+def test_all_draws_are_solved_as_one_by_one() -> None:
+    charges = Charges(number=(1, 4))
+    places = torch.rand(5, 3, dtype=torch.float64)
+    density, target = here._solved(places, charges, generator(0, "test"))
+    draw = generator(0, "test")
+    for row in range(here.DRAWS + here.TRIALS):
+        alone = solution(places, *draw_charges(charges, draw))
+        torch.testing.assert_close((density[row], target[row]), alone)
 
 
 def flow(tmp_path: Path, problem: str, **settings: object) -> Path:

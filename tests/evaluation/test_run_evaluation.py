@@ -23,6 +23,7 @@ from slipstream.runs.evaluation_file import (
     Protocol,
     evaluations_file,
     prediction_file,
+    predictions_of,
     read_evaluations,
 )
 from slipstream.runs.folder import RunFolder, find_runs
@@ -61,7 +62,7 @@ def test_all_runs_are_pictured_on_the_median_sample_of_the_baseline(runs: list[R
 def test_the_prediction_is_that_of_the_model_on_every_point(run: RunFolder) -> None:
     (row,) = evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(full=True)))
     (sample,) = row.pictures
-    found = read_prediction(prediction_file(run, sample))
+    found = read_prediction(prediction_file(run, sample, full=True))
     trained = load_model(run.path)
     assert trained.config.data.store is not None
     rows = torch.from_numpy(open_store(trained.config.data.store).array(sample).copy())
@@ -118,6 +119,65 @@ def test_what_was_measured_is_not_measured_again(run: RunFolder) -> None:
     prediction_file(run, other).unlink()
     evaluate_runs([run], Wanted(device="cpu", pictures=(other,)))
     assert len(read_evaluations(run)) == 5, "its picture was gone"
+
+
+def test_each_protocol_keeps_its_predictions(run: RunFolder) -> None:
+    """Those of whole samples and of subsets are not the same."""
+    (drawn,) = evaluate_runs([run], CPU)
+    whole = Wanted(device="cpu", protocol=Protocol(full=True), pictures=drawn.pictures)
+    (full,) = evaluate_runs([run], whole)
+    rows = read_evaluations(run)
+    (first,), (second,) = (predictions_of(run, one, rows).values() for one in (drawn, full))
+    assert first == prediction_file(run, *drawn.pictures) and second != first
+    assert not torch.equal(read_prediction(first).values, read_prediction(second).values)
+    assert evaluate_runs([run], CPU) == [drawn] and evaluate_runs([run], whole) == [full]
+
+
+def test_older_predictions_are_of_whoever_wrote_last(run: RunFolder) -> None:
+    """Records did not name the files: all protocols wrote to that of the sample."""
+    (drawn,) = evaluate_runs([run], CPU)
+    older = replace(drawn, files={})
+    assert list(predictions_of(run, older)) == list(drawn.pictures)
+    whole = replace(older, protocol=Protocol(full=True))
+    assert predictions_of(run, older, [older, whole]) == {}, "written over"
+    assert len(predictions_of(run, whole, [older, whole])) == 1
+    repeated = replace(older, protocol=Protocol(repeats=6))
+    assert len(predictions_of(run, older, [older, repeated])) == 1, "the same points"
+    assert predictions_of(run, older, [older, replace(older, weights="of another")]) == {}
+
+
+@pytest.mark.parametrize("points", [32, 1.0, None])
+def test_no_noise_where_a_draw_is_the_whole_sample(
+    run: RunFolder, points: int | float | None
+) -> None:
+    edit_file(run.model_file, lambda header, _: header["config"]["data"].update(points=points))
+    (row,) = evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(repeats=3)))
+    assert row.protocol == Protocol(full=True)
+    assert {number.std for number in row.numbers} == {None}
+    assert all(text.endswith("all points of a sample at once") for text in row.definitions.values())
+
+
+def test_older_records_of_whole_samples_have_no_noise(run: RunFolder) -> None:
+    evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(repeats=2)))
+    file = evaluations_file(run)
+    row = json.loads(file.read_text())
+    for number in row["numbers"]:
+        number.update(repeats=[number["mean"]] * 2, std=0.0)
+    file.write_text(json.dumps(row) + "\n")
+    (found,) = read_evaluations(run)
+    assert found.protocol == Protocol(full=True) and found.numbers[0].std is None
+    assert found.numbers[0].mean == row["numbers"][0]["mean"]
+    assert found.definitions["L1"].endswith("16 points of a sample, as in training")
+
+
+def test_what_is_there_needs_no_data(run: RunFolder) -> None:
+    before = evaluate_runs([run], CPU)
+
+    def move(header: dict[str, Any], _: object) -> None:
+        header["config"]["data"]["store"] = "/gone"
+
+    edit_file(run.model_file, move)
+    assert evaluate_runs([run], CPU) == before
 
 
 def test_a_model_that_trained_on_is_measured_again(run: RunFolder) -> None:
@@ -206,6 +266,10 @@ def test_a_damaged_prediction_is_named(run: RunFolder, tmp_path: Path) -> None:
         read_prediction(run.model_file)
 
 
+def once_of(number: Number) -> Number:
+    return Number.of(number.measure, number.variable, number.repeats[:1])
+
+
 def test_seeds_are_summarised(runs: list[RunFolder]) -> None:
     rows = evaluate_runs(runs, Wanted(device="cpu", protocol=Protocol(repeats=2)))
     found = {(s.variant, s.name): s for s in summarise(rows)}
@@ -214,6 +278,11 @@ def test_seeds_are_summarised(runs: list[RunFolder]) -> None:
         abs(both.values[0] - both.values[1]) / 2**0.5
     )
     assert both.mean == pytest.approx(sum(both.values) / 2) and both.noise is not None
+    numbers = [n for row in rows[:2] for n in row.numbers if n.name == "L1 field"]
+    assert both.draw_std == pytest.approx(sum(n.std or 0 for n in numbers) / 2)
+    assert both.draw_relative_std == pytest.approx(sum(n.relative_std or 0 for n in numbers) / 2)
+    once = {s.name: s for s in summarise([replace(rows[0], numbers=(once_of(numbers[0]),))])}
+    assert once["L1 field"].draw_std is None and once["L1 field"].draw_relative_std is None
     alone = found["mlp-only", "composite"]
     assert alone.std is None and alone.values[0] == rows[2].numbers[0].mean
     unknown = Number.of("composite", None, (None, None))

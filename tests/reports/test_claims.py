@@ -116,10 +116,26 @@ def test_pressure_and_velocity() -> None:
         run("baseline", 1.0, 1, evaluation=other),
         run("mlp-only", 2.0, evaluation=evaluation("mlp-only", **worse)),
     )
-    spread = 0.02 / math.sqrt(2) / 0.11 * 1.82  # of the baseline's seeds
+    spread = 0.1 / math.sqrt(2) / 0.55 * math.sqrt(2) * 1.82  # of 0.5 and 0.6, twice
     assert found["Pressure suffers more"] == (f"1.82 ± {spread:.1f}×", "holds")
     fields = evaluation("baseline", potential=0.1)
     assert "Pressure suffers more" not in verdicts(run("baseline", 1.0, evaluation=fields))
+
+
+def test_pressure_over_velocity_is_formed_seed_by_seed() -> None:
+    """Both are twice as large in one of the seeds: their ratio does not scatter."""
+
+    def seed(variant: str, seed: int, pressure: float, velocity: float) -> RunData:
+        errors = {"pressure": pressure, "velocity": velocity}
+        return run(variant, 1.0, seed, evaluation=evaluation(variant, seed, **errors))
+
+    base = [seed("baseline", 0, 0.1, 0.1), seed("baseline", 1, 0.2, 0.2)]
+    bare = [seed("mlp-only", 0, 0.44, 0.4), seed("mlp-only", 1, 0.22, 0.2)]
+    for others in (bare[:1], bare):
+        assert verdicts(*base, *others)["Pressure suffers more"] == ("1.10×", "holds")
+    wide = [bare[0], seed("mlp-only", 1, 0.26, 0.2)]
+    found = verdicts(*base, *wide)["Pressure suffers more"]
+    assert found == ("1.20 ± 0.1×", "undecided"), "of 1.1 and 1.3"
 
 
 def test_noise_and_entropy() -> None:
@@ -148,7 +164,8 @@ def test_sweeps() -> None:
     (closed,) = (row[3] for row in table.rows if "closes" in row[0].text)
     scatter = math.sqrt(2) * 0.01 / 1.0  # of two seeds, 0.99 and 1.01
     assert closed.std == pytest.approx(1.01 / 1.2 * 2 * scatter)  # of four numbers
-    assert "G = 8" in next(cell_text(r[5]) for r in table.rows if "number of" in r[0].text)
+    said = next(cell_text(r[5]) for r in table.rows if "number of" in r[0].text)
+    assert said.endswith("with the same G (G = 8, 200 steps)")
     by_claim = {row[0].text: cell_text(row[3]) for row in table.rows}
     assert by_claim["Predicted: the gap of mlp-only persists at every depth"] == "1.50 ± 0.03×"
     assert by_claim["Predicted: depth closes the gap of frozen slices"] == "0.842 ± 0.02×"
@@ -158,6 +175,54 @@ def test_sweeps() -> None:
         " than velocity; subsampling noise is small; the first layer spreads its points almost"
         " evenly over the slices; predicted: the gap of slice-once persists at every depth.",
     )
+
+
+def swept(steps: int, seeds: int, scatter: float) -> list[RunData]:
+    """Depths of 2 and 16 with one seed, and the usual one with more."""
+    runs = [run("slice-once", 1.5, steps=steps), run("frozen-slice", 1.1, steps=steps)]
+    for seed in range(seeds):
+        runs += [run("baseline", 1.0 + scatter * (-1) ** seed, seed, steps=steps)]
+    for layers in (2, 16):
+        given = {"layers": layers, "steps": steps}
+        runs += [run("baseline", 1.0, **given), run("slice-once", 1.13, **given)]
+        runs += [run("frozen-slice", 1.0 + 1 / layers, **given)]
+    return runs
+
+
+def main(scatter: float) -> list[RunData]:
+    """Of 400 steps."""
+    made = [run("baseline", 0.5 + scatter * (-1) ** seed, seed, steps=400) for seed in (0, 1)]
+    names = ("no-token-attention", "mlp-only", "untied", "slice-once", "frozen-slice")
+    return made + [run(name, 0.6, steps=400) for name in names]
+
+
+def test_a_sweep_scatters_like_its_own_seeds() -> None:
+    """Those of the main table, of another length, scatter by 14 %."""
+    table = claims_table([*main(0.05), *swept(200, 2, 0.01)])
+    assert table is not None
+    found = {row[0].text: row for row in table.rows}
+    once = found["Predicted: the gap of slice-once persists at every depth"]
+    share = math.sqrt(2) * 0.01 * math.sqrt(2)  # of the baseline's two seeds, twice
+    assert once[3].std == pytest.approx(1.13 * share) and once[2].text == "holds"
+    frozen = found["Predicted: depth closes the gap of frozen slices"]
+    value = (1 + 1 / 16) / 1.5
+    assert frozen[3].value == pytest.approx(value)
+    assert frozen[3].std == pytest.approx(value * share * math.sqrt(2))
+    assert cell_text(once[5]).endswith("with the same L (L = 2, 200 steps)")
+    assert cell_text(frozen[5]).endswith("(L = 16 and 2, 200 steps)")
+
+
+def test_a_sweep_without_several_seeds_scatters_like_the_main_runs() -> None:
+    table = claims_table([*main(0.05), *swept(200, 1, 0.0)])
+    assert table is not None
+    (once,) = (row for row in table.rows if "slice-once persists" in row[0].text)
+    share = math.sqrt(2) * 0.05 / 0.5 * math.sqrt(2)
+    assert once[3].std == pytest.approx(1.13 * share) and once[2].text == "undecided"
+    alone = [one for one in main(0.05) if one.config.seed == 0]
+    table = claims_table([*alone, *swept(200, 1, 0.0)])
+    assert table is not None
+    (once,) = (row for row in table.rows if "slice-once persists" in row[0].text)
+    assert once[3].std is None and once[2].text == "undecided", "nobody knows"
 
 
 SHORT = [*BASE, run("no-token-attention", 1.2), run("mlp-only", 3.0), run("untied", 1.0)]
@@ -222,6 +287,28 @@ def test_a_failed_baseline_decides_nothing() -> None:
     seeds = [run("baseline", 50, s, evaluation=own[s]) for s in (0, 1)]
     assert len(verdicts(*seeds, *others)) == 5
     assert verdicts(seeds[0], run("baseline", 110, 1, evaluation=own[1]), *others) == {}
+
+
+def test_what_is_no_better_than_a_constant_decides_nothing() -> None:
+    """0.975 is the error of the median of the training targets, in a study of 100 steps."""
+    seeds = [run("baseline", 97.7, 0), run("baseline", 97.6, 1)]
+    assert verdicts(*seeds, run("mlp-only", 97.5), run("no-token-attention", 97.6)) == {}
+    untied = [run("untied", 97.6, s) for s in (0, 1)]
+    bare = [run("untied-no-token-attention", 97.6, s) for s in (0, 1)]
+    assert "Tying has nothing" not in verdicts(*BASE, *untied, *bare)
+
+
+def test_errors_count_as_they_were_at_the_step_of_comparison() -> None:
+    """At equal steps of a study in progress the baseline had not learned; later it had."""
+    seeds = [run("baseline", 50, s, steps=400) for s in (0, 1)]
+    errors = {100: 0.98, 200: 0.5}
+    seeds = [
+        replace(one, curve=replace(one.curve, errors=errors, reached=200, steps=400))
+        for one in seeds
+    ]
+    bare = run("mlp-only", 98, steps=400)
+    bare = replace(bare, curve=replace(bare.curve, errors={100: 0.98}, reached=100, steps=400))
+    assert "The coupling is" not in verdicts(*seeds, bare)
 
 
 def test_without_anything_to_compare_there_is_no_table() -> None:

@@ -298,6 +298,26 @@ def test_the_scale_is_of_what_the_section_shows() -> None:
     assert across_z[1][0] == pytest.approx((0, 0.5), abs=0.2), "of 0 to 2"
 
 
+@pytest.mark.parametrize("count", [1, 4, 6])
+def test_every_row_and_column_of_a_section_has_its_coordinates(count: int) -> None:
+    names = list(style.LOOKS)[:count]
+    made = scene(cube(2000), "volume", {name: 0.1 for name in names})
+    figure = fields.field_figure(made, "pressure", names, axis="y")
+    placed = {}
+    for axes in figure.axes:
+        place = axes.get_subplotspec()
+        if place is not None and axes.images:
+            placed[place.rowspan.start, place.colspan.start] = axes
+    for (row, column), axes in placed.items():
+        first = (row, column - 1) not in placed
+        last = row % 2 == 1 or (row + 1, column) not in placed
+        assert axes.get_ylabel() == ("z [m]" if first else ""), (row, column)
+        assert axes.get_xlabel() == ("x [m]" if last else ""), (row, column)
+        shown = axes.xaxis.get_tick_params()["labelbottom"], axes.yaxis.get_tick_params()
+        assert (shown[0], shown[1]["labelleft"]) == (last, first), (row, column)
+    assert len(placed) == 2 * count + len({row for row, _ in placed}) // 2
+
+
 def test_far_points_do_not_shrink_the_picture() -> None:
     points = cube()
     far = np.concatenate([points, np.array([[400.0, 1, 1], [1, 1, 90]], np.float32)])

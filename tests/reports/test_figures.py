@@ -145,9 +145,12 @@ def test_what_cannot_be_compared_is_left_out_or_said() -> None:
 def test_the_four_controls() -> None:
     grid = rows_of({"baseline": [0.99, 1.0, 1.01], "no-token-attention": [1.02], "untied": [0.97]})
     slices = [
-        Point(variant, count, error, std)
-        for variant, error, std in (("baseline", 0.2, 0.01), ("no-token-attention", 0.21, None))
-        for count in (8, 32, 128)
+        Point("baseline", 8, 0.2),
+        Point("baseline", 32, 0.2, 0.01),
+        Point("baseline", 128, 0.2),
+        Point("baseline", 256, 0.2, 0.02),
+        Point("no-token-attention", 32, 0.21),
+        Point("no-token-attention", 256, 0.3, 0.05),
     ]
     capacity = rows_of({"mlp-only": [3.0], "mlp-only-wide": [2.9], "baseline": [1.0]})
     ratios = [FieldRatio("e", "pressure", 14.8), FieldRatio("e", "wall_shear_stress", 1.5)]
@@ -160,8 +163,9 @@ def test_the_four_controls() -> None:
     assert "[%]" in a.get_xlabel() and a.patches[0].get_bbox().x1 == pytest.approx(1.0)
     changes = sorted(x for places in marks(a).values() for x, _ in places)
     assert changes == pytest.approx([-3, 0, 2])
-    band = b.collections[0].get_datalim(b.transData)
-    assert (band.y0, band.y1) == pytest.approx((0.19, 0.21)) and band.x1 == 128
+    wanted = [(0.18, 0.22), (0.19, 0.21), (0.25, 0.35)]
+    assert sorted(spans(b, 1)) == [pytest.approx(span) for span in wanted], "of known spread alone"
+    assert not b.patches and len(b.collections) == len(spans(b, 1)), "no band between them"
     assert [bar.get_height() for bar in c.patches] == [3.0, 2.9, 1.0]
     assert c.get_xlabel() == "parameters over the baseline's: 0.58×, 1.12×, 1.00×"
     assert d.get_xscale() == "log" and len(marks(d)) == 2
@@ -174,7 +178,7 @@ def test_a_control_that_was_not_run_says_so() -> None:
     assert texts(figures.controls()).count("not run") == 4
     lone = figures.controls(slices=[Point("baseline", 32, 0.2, 0.01)])
     assert texts(lone).count("not run") == 3
-    assert lone.axes[1].patches, "the band of a single point goes all the way"
+    assert spans(lone.axes[1], 1) == [pytest.approx((0.19, 0.21))]
     without = figures.controls(grid=rows_of({"untied": [1.0]}), fields=[FieldRatio("e", "p", None)])
     assert texts(without).count("not run") == 4
     style.svg_text(figures.controls())
@@ -236,6 +240,26 @@ def test_a_depth_sweep_shows_errors_and_their_ratios() -> None:
     assert style.LOOKS["slice-once"].colour not in marks(right), "no baseline at that depth"
     alone = figures.depth_sweep([Point("mlp-only", 4, 0.5)])
     assert texts(alone) == "no baseline to compare with"
+
+
+def test_a_ratio_has_a_bar_only_where_both_spreads_are_known() -> None:
+    points = [Point("baseline", 2, 0.4), Point("mlp-only", 2, 0.8, 0.05)]
+    points += [Point("baseline", 4, 0.4, 0.02), Point("mlp-only", 4, 0.8)]
+    left, right = figures.depth_sweep(points).axes
+    assert len(spans(left, 1)) == 2 and spans(right, 1) == []
+
+
+def test_sweeps_name_their_experiment_and_steps() -> None:
+    at = ("poisson", 4000)
+    points = [Point(name, 2, 0.4, None, *at) for name in ("baseline", "no-token-attention")]
+    figure = figures.controls(slices=points)
+    assert figure.axes[1].get_title(loc="left") == "(b) slice count, poisson, 4,000 steps"
+    left, right = figures.depth_sweep(points).axes
+    assert left.get_title(loc="left") == "poisson, 4,000 steps" == right.get_title(loc="left")
+    mixed = [*points, Point("baseline", 4, 0.4, None, "poisson", 2000)]
+    title = figures.depth_sweep(mixed).axes[0].get_title(loc="left")
+    assert title == "poisson, 2,000 to 4,000 steps"
+    assert figures.depth_sweep([Point("baseline", 4, 0.4)]).axes[0].get_title(loc="left") == ""
 
 
 def test_systems_have_a_panel_for_each_quantity_and_axis() -> None:
@@ -315,6 +339,14 @@ def test_large_numbers_are_short() -> None:
     assert [shared.thousands(v) for v in (0, 512, 1500, 262144, 16.8e6)] == [
         "0", "512", "1.5k", "262k", "16.8M",
     ]  # fmt: skip
+
+
+def test_powers_of_two_are_whole_numbers_where_that_is_as_short() -> None:
+    axes = Figure().subplots()
+    shared.doubling_axis(axes, [512, 1024, 1500, 16384, 262144])
+    axes.figure.draw_without_rendering()
+    found = [text.get_text() for text in axes.get_xticklabels()]
+    assert found == ["512", "1024", "1.5k", "16384", "262k"]
 
 
 def test_many_settings_have_few_marks() -> None:

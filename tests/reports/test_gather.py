@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from slipstream.core.records import append_record
+from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
 from slipstream.reports.gather import RunData, _newest, _other_data, _other_settings, gather
 from slipstream.reports.settings import main_groups, sweep
+from slipstream.runs.evaluation_file import Protocol
+from slipstream.runs.folder import RunFolder
+from slipstream.runs.prediction_file import read_prediction
 from tests.evaluation.made_runs import cut, edit_records, edit_rows
 from tests.reports.made_data import run
 
@@ -42,6 +48,40 @@ def test_of_several_evaluations_the_newest_counts(study: Path) -> None:
         lines.write(json.dumps({**row, "device": "another"}) + "\n")
     newest = gather([study]).runs[0].evaluation
     assert newest is not None and newest.device == "another"
+
+
+def evaluated(study: Path, *protocols: Protocol, pictures: tuple[str, ...] = ()) -> None:
+    for protocol in protocols:
+        wanted = Wanted(device="cpu", protocol=protocol, pictures=pictures)
+        evaluate_runs([RunFolder(cell(study, "baseline"))], wanted)
+
+
+def test_looking_at_something_else_does_not_take_the_noise_away(study: Path) -> None:
+    """It was evaluated with two repeats before."""
+    before = gather([study]).runs[0]
+    (sample,) = before.predictions()
+    values = read_prediction(before.predictions()[sample]).values
+    other = next(s for s in before.evaluation.samples if s != sample)  # type: ignore[union-attr]
+    evaluated(study, Protocol(full=True), Protocol(repeats=2))
+    evaluated(study, Protocol(), pictures=(other,))
+    found = gather([study]).runs[0]
+    assert len(found.evaluations) == 3 and found.evaluation == before.evaluation
+    assert list(found.predictions()) == [sample, other], "also what was looked at"
+    torch.testing.assert_close(read_prediction(found.predictions()[sample]).values, values)
+    evaluated(study, Protocol(repeats=3))
+    newest = gather([study]).runs[0].evaluation
+    assert newest is not None and newest.protocol == Protocol(repeats=3)
+
+
+def test_whole_samples_count_where_nothing_was_drawn(study: Path) -> None:
+    (cell(study, "baseline") / "evaluations.jsonl").unlink()
+    evaluated(study, Protocol(full=True))
+    found = gather([study]).runs[0]
+    assert found.evaluation is not None and found.evaluation.protocol.full
+    assert len(found.predictions()) == 1
+    evaluated(study, Protocol())
+    drawn = gather([study]).runs[0].evaluation
+    assert drawn is not None and not drawn.protocol.full
 
 
 def test_an_evaluation_of_another_split_is_none_of_the_test_split(study: Path) -> None:
@@ -136,6 +176,43 @@ def test_a_run_not_begun_and_a_failed_one(study: Path) -> None:
     assert "it was diverged" in said
 
 
+def interrupted(study: Path, *endings: tuple[str, str | None]) -> str:
+    """What is said of a run that was interrupted, and how its study says that it ended then."""
+
+    def stop(rows: list[dict[str, object]]) -> None:
+        rows[-1]["reason"] = "interrupted"
+
+    edit_records(cell(study, "mlp-only"), stop)
+    for status, reason in endings:
+        row = {"experiment": "poisson", "variant": "mlp-only", "seed": 0, "status": status}
+        append_record(study / "records.jsonl", "cell", {**row, "reason": reason})
+        append_record(study / "records.jsonl", "cell", {**row, "seed": 1, "status": "finished"})
+    (said,) = (each for each in gather([study]).problems if "mlp-only" in each)
+    return said
+
+
+def test_why_a_run_failed_is_told(study: Path) -> None:
+    reason = "step-00000004.safetensors must be a checkpoint, got 3 bytes (exit 2)"
+    said = interrupted(study, ("interrupted", None), ("failed", f"slipstream: {reason}"))
+    begin = "poisson mlp-only seed 0 is not finished, step 12 of 12 validated"
+    assert said == f"{begin}: it failed: {reason}"
+    alone = gather([cell(study, "mlp-only")]).problems
+    assert f"{begin}: it failed: {reason}" in alone, "also without the rest of its study"
+
+
+def test_a_failure_that_was_not_the_last_try_is_not_told(study: Path) -> None:
+    said = interrupted(study, ("failed", "no memory"), ("interrupted", None))
+    assert said.endswith("validated: it was interrupted")
+
+    def later(rows: list[dict[str, object]]) -> None:
+        rows[-1]["time"] = "2099-01-01T00:00:00+00:00"
+
+    edit_records(cell(study, "mlp-only"), later)
+    assert interrupted(study, ("failed", "no memory")).endswith("validated: it was interrupted")
+    (study / "records.jsonl").write_text("{\n")
+    assert "for a reason that cannot be read" in interrupted(study)
+
+
 def test_of_two_runs_of_a_cell_the_newer_counts(study: Path, tmp_path: Path) -> None:
     again = Path(shutil.copytree(study, tmp_path / "again"))
     shutil.rmtree(again / "runs/poisson/baseline")
@@ -177,8 +254,13 @@ def test_runs_on_other_data_are_told_and_compared_among_themselves() -> None:
     second = [on("b", run("baseline", 0.3)), on("b", run("baseline", 0.31, 1))]
     second += [on("b", run("mlp-only", 0.6)), on("b", run("untied", 0.3))]
     (said,) = _other_data([*first, *second])
-    assert said.startswith("poisson: runs of 200 steps with G = ") and "2 different data" in said
-    assert _other_data([*first, on("b", run("baseline", 0.3, steps=400))]) == []
+    assert said == (
+        "poisson: runs are of 2 different data, 2 runs of 200 steps in nowhere; 4 runs of 200 steps"
+        " in nowhere; only runs of the same data are compared"
+    )
+    (said,) = _other_data([*first, on("b", run("baseline", 0.3, steps=400, width=64))])
+    assert "2 runs of 200 steps in nowhere; 1 run of 400 steps in nowhere;" in said
+    assert list(_other_data([*first, on("b", run("baseline", 0.3, name="other"))])) == []
     for runs in ([*first, *second], [*second, *first]):
         (main,) = main_groups(runs)
         assert {one.data_hash for one in main.runs} == {"b"} and len(main.runs) == 4
@@ -212,6 +294,17 @@ def test_runs_of_other_settings_are_told_and_no_seeds_of_one_group() -> None:
     assert len(main.runs) == 3, "these change no result"
 
 
+def test_other_sizes_are_told_but_for_those_that_are_swept() -> None:
+    runs = [run("baseline", 0.1, width=w, heads=h) for w, h in ((64, 4), (32, 4), (64, 2))]
+    (said,) = _other_settings(runs)
+    assert said == (
+        "poisson: runs differ in model.size.width (64, 32), model.size.heads (4, 2); only runs of"
+        " the same settings are compared"
+    )
+    swept = [run("baseline", 0.1, slices=s, layers=n) for s, n in ((8, 4), (16, 4), (8, 2))]
+    assert list(_other_settings(swept)) == []
+
+
 def test_a_batch_is_that_of_all_processes() -> None:
     one, two = run("baseline", 0.1), run("baseline", 0.2, 1)
     starts = ({**(two.starts[0] if two.starts else {}), "processes": 2},)
@@ -234,7 +327,8 @@ def test_a_study_on_other_data_is_told(study: Path, tmp_path: Path) -> None:
 
     for variant in ("baseline", "mlp-only"):
         edit_records(cell(again, variant), on_other_data)
-    assert any("are of 2 different data" in said for said in gather([study, again]).problems)
+    (said,) = (each for each in gather([study, again]).problems if "2 different data" in each)
+    assert f"; 2 runs of 12 steps in {again};" in said
     assert not any("different data" in said for said in gather([study]).problems)
 
 

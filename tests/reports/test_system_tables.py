@@ -14,7 +14,10 @@ RECORDS = Path(__file__).parents[2] / "benchmarks/2026-11-15-h200-third"
 
 
 def row(name: str, ms: float, theirs: float | None, green: bool = True, **case: Any) -> Any:
-    usual = {"what": "layer", "points": 100, "slices": 32, "layers": 1, "training": False}
+    usual = {
+        "what": "layer", "points": 100, "slices": 32, "layers": 1, "training": False,
+        "dtype": "bf16", "precision": "tf32",
+    }  # fmt: skip
     results: dict[str, Any] = {"fused": {"ms": ms, "peak_gb": 1.0}}
     if theirs is not None:
         results["flashslice"] = {"ms": theirs, "peak_gb": 2.0}
@@ -31,6 +34,18 @@ def test_ratios_are_theirs_over_ours() -> None:
         ["b", "2.00", *["not measured"] * 4, "1.00", "not measured"],
     ]
     assert "a GPU" in table.caption and table.name == "systems-layer"
+
+
+def test_eager_is_what_is_not_compiled_and_no_name_of_a_column() -> None:
+    (table,) = system_tables([row("layer 262k inference eager", 2.0, 3.0)])
+    assert not any("eager" in column for column in table.columns)
+    assert "without kernels, ms" in table.columns
+    assert "`eager` in the name of a case is not compiled" in table.caption
+    eager = {"reference": {"ms": 4.0, "peak_gb": 8.0}}
+    rows = [row(str(g), 1.0, 2.0, slices=g) for g in (16, 32)]
+    rows = [{**each, "results": {**each["results"], **eager}} for each in rows]
+    series = {point.series for point in system_points(rows)}
+    assert series == {"slipstream", "flashslice", "without kernels"}
 
 
 def test_only_what_passed_its_gate_counts_and_of_a_name_the_last(tmp_path: Path) -> None:
@@ -75,11 +90,29 @@ def test_points_where_cases_differ_in_one_thing() -> None:
         ("slipstream", 16, 1.6), ("flashslice", 16, 3.2),
         ("slipstream", 32, 3.2), ("flashslice", 32, 6.4),
     ]  # fmt: skip
-    assert {p.axis for p in system_points(rows)} == {"slices G"}
+    (axis,) = {p.axis for p in system_points(rows)}
+    assert axis == "slices G\none layer, inference, bf16/tf32, N = 100"
+
+
+def test_every_axis_names_the_case_that_it_is_of() -> None:
+    sized: dict[str, Any] = {"what": "model", "training": True, "slices": 64, "layers": 8}
+    rows = [row(f"{n}", 1.0, 2.0, **sized, points=n) for n in (1000, 2000)]
+    rows.append(row("deep", 1.0, 2.0, **{**sized, "layers": 16, "points": 1000}))
+    assert [*dict.fromkeys(p.axis for p in system_points(rows))] == [
+        "layers L\nmodel, training, bf16/tf32, G = 64, N = 1,000",
+        "points N\nmodel, training, bf16/tf32, G = 64, L = 8",
+    ]
+    odd = {"compiled": True, "checkpointed": True, "heads": 1, "variant": "untied"}
+    rows = [row(f"{n}", 1.0, 2.0, points=n, **odd) for n in (1000, 2000)]
+    (axis,) = {p.axis for p in system_points(rows)}
+    assert axis.split("\n")[1:] == [
+        "one layer, inference, bf16/tf32, checkpointed,", "compiled, untied, G = 32, H = 1",
+    ]  # fmt: skip
 
 
 @pytest.mark.skipif(not RECORDS.is_dir(), reason="the records are not installed with the package")
 def test_the_committed_records_can_be_read() -> None:
     rows = read_bench([RECORDS / "kernels.jsonl", RECORDS / "model.jsonl"])
     assert {table.name for table in system_tables(rows)} == {"systems-layer", "systems-model"}
-    assert {p.axis for p in system_points(rows)} >= {"slices G", "points N"}
+    axes = {p.axis.split("\n")[0] for p in system_points(rows)}
+    assert axes >= {"slices G", "points N"}
