@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from slipstream.models.variants import VARIANTS
 
-K262, M1, M2, M4, M8, M12 = 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 3 << 22
+K262, M1, M2, M4, M8, M12, M16 = 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 3 << 22, 1 << 24
 Command = Literal["kernels", "model", "memory"]
 Dtype = Literal["fp32", "bf16", "fp16"]
 DTYPES: dict[Dtype, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -83,9 +83,9 @@ def model_cases() -> list[Case]:
             rows += _both_steps(replace(base, compiled=compiled))
     rows += [replace(BF16, points=points, precision="ieee") for points in (K262, M1)]
     rows += [replace(BF16, variant=variant) for variant in VARIANTS if variant != "baseline"]
-    rows += [replace(BF16, points=M2)]
-    rows += [replace(BF16, points=points, training=False) for points in (M2, M4, M8, M12)]
-    rows += [replace(FP32, points=points, training=False) for points in (M1, M2, M4, M8)]
+    rows += [replace(BF16, points=M2), replace(BF16, points=M4), replace(FP32, points=M1)]
+    rows += [replace(BF16, points=points, training=False) for points in (M2, M4, M8, M12, M16)]
+    rows += [replace(FP32, points=points, training=False) for points in (M1, M2, M4, M8, M12)]
     tf32 = replace(FP32, precision="tf32")
     large = [replace(BF16, points=M1), replace(BF16, points=M4), replace(tf32, points=M1),
              replace(tf32, points=M2)]  # fmt: skip

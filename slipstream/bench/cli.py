@@ -73,6 +73,7 @@ def parity(
             "parity needs a CUDA device, or TRITON_INTERPRET=1 in the environment to run the"
             " kernels on the CPU"
         )
+    _check_file(out)
     selected = _select(parity_grid.all_cases(str(chosen)), only)
     count = _workers(workers, default=runtime.available_cores() - 2 if chosen.type == "cuda" else 0)
     records = parity_grid.run_parity(selected, out, device=str(chosen), workers=count)
@@ -195,6 +196,10 @@ def data(
 
     Example: slipstream bench data --rows 40000000 --points 266000
     """
+    _check_file(out)
+    named = {"rows": rows, "points": points, "repeats": repeats, "mesh_points": mesh_points}
+    for name, number in named.items():
+        check_whole(name, number, 1)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         found = draws.measure_draws(Path(folder), rows=rows, points=points, repeats=repeats)
@@ -214,6 +219,7 @@ def data(
 def _measure(
     command: str, out: Path, only: str, chosen: tuple[subjects.Subject, ...], repeats: int
 ) -> None:
+    _check_file(out)
     check_whole("repeats", repeats, 1)
     selected = _select(measured.CASES[command](), only)
     if "flashslice" in chosen and not subjects.has_peer():
@@ -231,6 +237,11 @@ def _measure(
     typer.echo(f"Records: {out}")
     if any(not run.succeeded(row) for row in rows):
         raise typer.Exit(1)
+
+
+def _check_file(out: Path) -> None:
+    if out.is_dir():
+        raise ValueError(f"out must be a file of records, got the folder {out}")
 
 
 def _subjects(reference: bool, peer: bool) -> tuple[subjects.Subject, ...]:

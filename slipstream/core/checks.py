@@ -70,10 +70,15 @@ def check_like(name: str, tensor: Tensor, other_name: str, other: Tensor) -> Non
         raise ValueError(
             f"{name} must be on device {other.device} like {other_name}, got {tensor.device}"
         )
-    if tensor.dtype != other.dtype and not torch.is_autocast_enabled(tensor.device.type):
+    if tensor.dtype != other.dtype and not autocast_is_on(tensor.device):
         raise ValueError(
             f"{name} must have dtype {other.dtype} like {other_name}, got {tensor.dtype}"
         )
+
+
+def autocast_is_on(device: torch.device) -> bool:
+    """Tensors without values, on the device `meta`, have none; PyTorch raises when asked."""
+    return device.type != "meta" and torch.is_autocast_enabled(device.type)
 
 
 def check_finite(name: str, tensor: Tensor) -> None:

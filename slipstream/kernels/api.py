@@ -8,9 +8,10 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from slipstream.core import runtime
-from slipstream.core.checks import check_like, check_shape
+from slipstream.core.checks import autocast_is_on, check_like, check_shape
 from slipstream.core.shapes import Float
 from slipstream.kernels import reference
 from slipstream.kernels.membership import Axis, Membership, TokenSums
@@ -90,8 +91,8 @@ def couple(
     how: How = {"impl": impl, "precision": precision}
     plan = plan_for(membership, values.shape[-1], impl=impl, precision=precision)
     if plan.family == "reference" or membership.over == "points":
-        tokens = mix(slice_points(membership, values, **how).tokens(epsilon))
-        return deslice_tokens(membership, tokens, **how)
+        sums = slice_points(membership, values, **how)
+        return deslice_tokens(membership, _mixed(mix, sums, epsilon, membership), **how)
     membership, values = _as_computed(membership), values.to(compute_dtype(values))
     slots, chosen = _slots(membership), (str(plan.precision), plan.family)
     stats = _statistics(membership, plan)
@@ -103,9 +104,7 @@ def couple(
     numerator, mass, *carriers = found
     sums = _as_given(TokenSums(numerator, mass), values)
     del values  # as large as the stream, and not needed any more unless for gradients
-    tokens = mix(sums.tokens(epsilon))
-    check_shape("the tokens that mix returns", tokens, "B H G V", tuple(numerator.shape))
-    check_like("the tokens that mix returns", tokens, "query", membership.query)
+    tokens = _mixed(mix, sums, epsilon, membership)
     if with_gradients:
         return ops.pair_deslice(tokens, *carriers, membership.query, *slots, stats, *chosen)
     return ops.deslice_op(membership.query, tokens, *slots, stats, *chosen)[0]
@@ -218,9 +217,8 @@ def describe(
 
 def compute_dtype(tensor: Tensor) -> torch.dtype:
     """The tensor's, or autocast's where it is on: what an eager product would be computed in."""
-    device = tensor.device.type
-    if torch.is_autocast_enabled(device) and tensor.dtype != torch.float64:
-        return torch.get_autocast_dtype(device)
+    if autocast_is_on(tensor.device) and tensor.dtype != torch.float64:
+        return torch.get_autocast_dtype(tensor.device.type)
     return tensor.dtype
 
 
@@ -229,8 +227,7 @@ def _norm_is_fused(stream: Tensor, update: Tensor | None, layer: nn.LayerNorm, i
         return False
     if stream.device.type != "cuda" and not (runtime.TRITON_INTERPRETED and impl != "auto"):
         return False
-    plain = layer.weight is not None and layer.bias is not None
-    if not plain or layer.normalized_shape != (stream.shape[-1],):
+    if not is_plain(layer) or layer.normalized_shape != (stream.shape[-1],):
         return False
     if update is not None and update.shape != stream.shape:
         return False
@@ -240,15 +237,38 @@ def _norm_is_fused(stream: Tensor, update: Tensor | None, layer: nn.LayerNorm, i
     return stream.dtype in dtypes and stream.shape[-1] <= norm.WIDEST
 
 
+def is_plain(layer: nn.LayerNorm) -> bool:
+    """Whether calling it does what a LayerNorm does and no more: its own forward, and no hooks."""
+    if type(layer) is not nn.LayerNorm or layer.weight is None or layer.bias is None:
+        return False
+    return not has_hooks(layer)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether somebody looks at what goes in or comes out, of it or of all modules."""
+    own = module._forward_hooks or module._forward_pre_hooks
+    backward = module._backward_hooks or module._backward_pre_hooks
+    return bool(own or backward or _has_any_global_hook())
+
+
 def _check_values(membership: Membership, values: Tensor) -> None:
     batch, points = membership.query.shape[:2]
     check_shape("values", values, "B N H V", (batch, points, membership.heads, None))
     check_like("values", values, "query", membership.query)
 
 
+def _mixed(
+    mix: Callable[[Tensor], Tensor], sums: TokenSums, epsilon: float, membership: Membership
+) -> Tensor:
+    tokens = mix(sums.tokens(epsilon))
+    check_shape("the tokens that mix returns", tokens, "B H G V", tuple(sums.numerator.shape))
+    check_like("the tokens that mix returns", tokens, "query", membership.query)
+    return tokens
+
+
 def _as_given(sums: TokenSums, values: Tensor) -> TokenSums:
     """The kernels' fp32 sums in the dtype of the values; under autocast they stay as they are."""
-    if values.dtype == torch.float32 or torch.is_autocast_enabled(values.device.type):
+    if values.dtype == torch.float32 or autocast_is_on(values.device):
         return sums
     numerator, mass = sums.numerator.to(values.dtype), sums.mass.to(values.dtype)
     return replace(sums, numerator=numerator, mass=mass)

@@ -29,6 +29,7 @@ class Membership:
     temperature  H
     over         the axis whose weights sum to one: the "slots" of a point or the "points" of a slot
     statistics   2 B H N, or None: largest logit and sum of exponentials, saved by `with_statistics`
+                 for the other fields: whoever replaces one of those makes these None
     """
 
     query: Float[Tensor, "B N Hq D"]
@@ -58,6 +59,11 @@ class Membership:
         if self.statistics is not None:
             sizes = (2, batch, self.heads, points)
             check_shape("statistics", self.statistics, "2 B H N", sizes)
+            if self.statistics.device != self.query.device:
+                raise ValueError(
+                    f"statistics must be on device {self.query.device} like query, got"
+                    f" {self.statistics.device}"
+                )
             if self.statistics.dtype != torch.float32:
                 raise ValueError(
                     f"statistics must have dtype torch.float32, got {self.statistics.dtype}"
@@ -101,7 +107,13 @@ class TokenSums:
         """The weighted means, numerator / (mass + epsilon)."""
         return self.numerator / (self.mass + epsilon)[..., None]
 
+    def __radd__(self, other: object) -> TokenSums:
+        """`sum` begins with 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __add__(self, other: TokenSums) -> TokenSums:
+        if not isinstance(other, TokenSums):
+            return NotImplemented
         if self.numerator.shape != other.numerator.shape:
             raise ValueError(
                 f"the other TokenSums must have a numerator of shape {tuple(self.numerator.shape)},"

@@ -115,10 +115,22 @@ def make_plan(
         family: Family = "blocked" if impl == "blocked" else _family(problem, chosen)
         if impl != "single-tile" or family == impl:
             return Plan(family, chosen)
-        reason = "G and D = V do not fit into one tile"
+        raise ValueError(
+            f'impl must be "auto", "fused" or "blocked" here, got "{impl}": one tile'
+            f" holds {_one_tile(problem)}"
+        )
     if impl != "auto":
         raise ValueError(f'impl must be "auto" or "reference" here, got "{impl}": {reason}')
     return Plan("reference", reason=reason)
+
+
+def _one_tile(problem: Problem) -> str:
+    """What the single-tile kernels are for, and what the problem is instead."""
+    if problem.over == "points":
+        return "weights over the slots, not over the points"
+    sizes = ", ".join(map(str, _SINGLE_TILE))
+    got = f"G = {problem.slices}, D = {problem.head_width}, V = {problem.value_width}"
+    return f"G and D = V of {sizes}, as far as the tile table goes, not {got}"
 
 
 def _precision(dtype: str, precision: Precision | str | None) -> Precision:

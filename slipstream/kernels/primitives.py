@@ -17,8 +17,10 @@ FAR = tl.constexpr(1e30)
 TINY = tl.constexpr(1e-37)
 """Above zero, where a logarithm is taken."""
 NOWHERE = tl.constexpr(-1e30)
-"""The logit of a slot that is not there, and where the search for the largest begins: -inf would
-make a block of slots whose bias is -inf a difference of two of them."""
+"""The logit of a slot that is not there, and where the search for the largest begins."""
+MASKED = tl.constexpr(-1e25)
+"""The least bias of a slot: -inf, or what overflows to it, would leave zero times infinity in
+gradients, and a difference of two of them where a block has no other slots."""
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 """The interpreter cannot multiply bf16 or TF32, and cuts off where it should round: operands are
 rounded by arithmetic there, and multiplied in fp32."""
@@ -117,7 +119,8 @@ def load_slot_bias(p_bias, o_slots, slots, scale, HAS_BIAS: tl.constexpr, OUTSID
     """[len(o_slots)], times `scale`; zeros where there is no bias, OUTSIDE beyond the last slot."""
     m_slots = o_slots < slots
     if HAS_BIAS:
-        b_bias = tl.load(p_bias + o_slots, mask=m_slots, other=0.0).to(tl.float32) * scale
+        b_bias = tl.load(p_bias + o_slots, mask=m_slots, other=0.0).to(tl.float32)
+        b_bias = tl.maximum(b_bias, MASKED) * scale
     else:
         b_bias = tl.zeros(o_slots.shape, tl.float32)
     return tl.where(m_slots, b_bias, OUTSIDE)

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from slipstream.core.checks import check_choice, check_like, check_shape, check_whole
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import add_norm, compute_dtype, describe
+from slipstream.kernels.api import add_norm, compute_dtype, describe, has_hooks
 from slipstream.kernels.membership import Membership
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.coupling import Coupling
@@ -46,18 +46,19 @@ class Block(nn.Module):
         x: Float[Tensor, "B N C"],
         update: Float[Tensor, "B N C"] | None,
         previous: Membership | None,
+        reuse: bool = False,
     ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B N C"], Membership | None]:
         """The stream before the last update, that update, and the membership to slice by next.
 
-        Without gradients the stream may be `x` itself, overwritten.
+        Without gradients the stream may be `x` itself, overwritten, where `reuse` allows it.
         """
         membership = previous
         if self.coupling is not None:
-            x, normed = add_norm(x, update, self.coupling_norm, impl=self.impl, reuse=True)
+            x, normed = add_norm(x, update, self.coupling_norm, impl=self.impl, reuse=reuse)
             update, membership = self.coupling(normed, previous)
         if not self.hands_on:
             membership = None  # it holds a query, as large as the stream itself
-        x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl, reuse=True)
+        x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl, reuse=reuse)
         return x, self.mlp(normed), membership
 
 
@@ -117,13 +118,14 @@ class Transolver(nn.Module):
             x = self.once(x)
         update: Tensor | None = None
         membership: Membership | None = None
+        reuse = not torch.compiler.is_compiling() and not any(map(has_hooks, self.blocks))
         for block in self.blocks:
             if self.recompute and torch.is_grad_enabled():
                 x, update, membership = checkpoint(  # nothing in a block is drawn at random
                     block, x, update, membership, use_reentrant=False, preserve_rng_state=False
                 )
             else:
-                x, update, membership = block(x, update, membership)
+                x, update, membership = block(x, update, membership, reuse)
         return self.head(add_norm(x, update, self.head_norm, impl=self.how["impl"])[1])
 
     @property

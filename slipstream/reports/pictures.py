@@ -82,12 +82,15 @@ def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]
         caption = (
             "(a) Token attention and tying, change against the tied baseline. (b) Error against the"
             " number of slices. (c) Capacity control. (d) Test error of mlp-only over baseline, per"
-            " variable."
+            " variable. Bars, and the band in (a): one standard deviation."
         )
         found.append(gallery.picture("controls", "Four controls", caption, drawn))
     depths = _sweep_points(runs, "layers", tuple(VARIANTS))
     if depths:
-        caption = "Validation error against the number of layers, and its ratio to the baseline's."
+        caption = (
+            "Validation error against the number of layers, and its ratio to the baseline's; bars:"
+            " one standard deviation, where there are several seeds."
+        )
         drawn = figures.depth_sweep(depths)
         found.append(gallery.picture("depth", "Depth sweep", caption, drawn))
     return found

@@ -21,6 +21,8 @@ from slipstream.reports.settings import (
 )
 
 NOT_RUN = Cell(text="not run", kind="text")
+UNFINISHED = Cell(text="unfinished", kind="text")
+"""It has runs, and none is among those that are compared."""
 MISSING = Cell(text="missing", kind="text")
 """Planned, but not there."""
 HEADLINE = (BASELINE, "no-token-attention")
@@ -61,11 +63,10 @@ def main_table(groups: Sequence[Group]) -> Table:
     there, rows = {*variants_of(groups), *(v for own in lost.values() for v in own)}, []
     variants = [name for name in VARIANTS if name in there]
     for group in groups:
-        found = {row.variant: row for row in group.rows()}
-        cells = [
-            MISSING if variant in lost[group.experiment] else error_cell(found.get(variant))
-            for variant in variants
-        ]
+        found = {row.variant: error_cell(row) for row in group.rows()}
+        found = {v: UNFINISHED for v in group.variants} | found
+        found |= {variant: MISSING for variant in lost[group.experiment]}
+        cells = [found.get(variant, NOT_RUN) for variant in variants]
         rows.append((words(group.experiment), *with_best(cells)))
     caption = (
         "Best validation relative L1 error on normalised outputs, mean over groups and samples, at"

@@ -36,6 +36,8 @@ def slipstream(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (("parity", "--workers", "-1"), "workers must be a whole number of at least 0, got -1"),
         (("parity", "--device", "gpu"), "device must be auto, cpu, cuda or cuda:N, got 'gpu'"),
         (("kernels", "--repeats", "0"), "repeats must be a whole number of at least 1, got 0"),
+        (("data", "--repeats", "0"), "repeats must be a whole number of at least 1, got 0"),
+        (("kernels", "--out", "."), "out must be a file of records, got the folder ."),
         (("memory", "--peer"), "--peer needs the package flashslice, and it is not installed"),
         (("layer",), "No such command 'layer'"),
     ],

@@ -29,7 +29,8 @@ def test_rows_have_names_of_their_own_and_cover_the_tables() -> None:
             for what in ("262k bf16/bf16", "1M bf16/bf16", "262k fp32/ieee", "262k fp32/tf32"):
                 assert f"model {what} {step} {how} G=32 L=8" in model
     assert "model 4M bf16/bf16 training checkpointed compiled G=32 L=8" in model
-    assert "model 12.6M bf16/bf16 inference eager G=32 L=8" in model
+    assert "model 16.8M bf16/bf16 inference eager G=32 L=8" in model
+    assert "model 1M fp32/ieee training eager G=32 L=8" in model
     assert "model 262k bf16/bf16 training eager G=32 L=8 untied-ln" in model
     layers = {row.name for row in cases.kernels_cases()}
     for slices in (256, 512, 1024):

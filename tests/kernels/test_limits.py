@@ -174,3 +174,106 @@ def test_double_precision_stays_what_it_is_under_autocast() -> None:
     with torch.autocast(torch.device(DEVICE).type, torch.bfloat16):
         assert compute_dtype(made.query) == torch.float64
         assert couple(made, made.query, lambda tokens: tokens).dtype == torch.float64
+
+
+class _Zeros(nn.LayerNorm):
+    def forward(self, input: Tensor) -> Tensor:
+        return torch.zeros_like(input)
+
+
+def test_norms_of_ones_own_and_hooks_are_called() -> None:
+    coords, features = numbers(1, POINTS, 3), numbers(1, POINTS, 1)
+    model = small_model("fused")
+    called: list[nn.Module] = []
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.register_forward_hook(lambda module, given, made: called.append(module))
+    with torch.no_grad():
+        model(coords, features)
+    assert len(called) == 5
+    plain, own = small_model("reference"), small_model("fused")
+    plain.head_norm = own.head_norm = _Zeros(32).to(DEVICE)
+    with torch.no_grad():
+        torch.testing.assert_close(own(coords, features), plain(coords, features))
+        assert (own(coords, features) == own.head.bias).all()
+
+
+@pytest.mark.parametrize("how", ["after", "before", "everywhere"])
+def test_what_a_hook_keeps_of_a_block_stays(how: str) -> None:
+    model = small_model("fused")
+    kept: list[tuple[Tensor, Tensor]] = []
+
+    def keep(module: nn.Module, given: tuple[Tensor, ...], made: tuple[Tensor, ...] = ()) -> None:
+        stream = (made or given)[0]
+        kept.append((stream, stream.clone()))
+
+    handles = []
+    if how == "everywhere":
+        handles.append(
+            nn.modules.module.register_module_forward_hook(
+                lambda module, given, made: (
+                    keep(module, given, made) if module in set(model.blocks) else None
+                )
+            )
+        )
+    for block in model.blocks:
+        if how == "after":
+            handles.append(block.register_forward_hook(keep))
+        elif how == "before":
+            handles.append(block.register_forward_pre_hook(keep))
+    with torch.no_grad():
+        model(numbers(1, POINTS, 3), numbers(1, POINTS, 1))
+    for handle in handles:
+        handle.remove()
+    assert len(kept) == 2 and all(torch.equal(stream, then) for stream, then in kept)
+
+
+@pytest.mark.parametrize("least", [torch.finfo(torch.float32).min, -float("inf"), -1e9])
+@pytest.mark.parametrize("slices", [16, 20, 70])
+def test_gradients_with_masked_slots(slices: int, least: float) -> None:
+    made = membership(slices)
+    assert made.slot_bias is not None
+    bias = made.slot_bias.clone()
+    bias[:3] = least
+    values = numbers(1, POINTS, HEADS, WIDTH, seed=3)
+    without = Membership(made.query, made.slot_weight[3:], made.slot_bias[3:], made.temperature)
+    found = []
+    for impl, one in (("fused", replace(made, slot_bias=bias)), ("reference", without)):
+        parts = [part.clone().requires_grad_() for part in (one.query, one.temperature)]
+        asked = replace(one, query=parts[0], temperature=parts[1])
+        out = couple(asked, values, torch.sin, epsilon=1e-5, impl=impl)  # type: ignore[arg-type]
+        found.append(torch.autograd.grad(out.square().sum(), parts))
+    for masked, absent in zip(*found, strict=True):
+        assert (masked - absent).norm() < 1e-5 * absent.norm()
+
+
+def test_tensors_without_values() -> None:
+    model = small_model("auto").to("meta")
+    assert model.kernels == "reference: no CUDA device (the tensors are on meta)"
+    out = model(torch.empty(1, 5, 3, device="meta"), torch.empty(1, 5, 1, device="meta"))
+    assert out.shape == (1, 5, 2) and out.device.type == "meta"
+
+
+@pytest.mark.parametrize("impl", ["fused", "reference"])
+def test_mix_must_return_as_many_tokens(impl: str) -> None:
+    values = numbers(1, POINTS, HEADS, WIDTH)
+    with pytest.raises(ValueError, match="the tokens that mix returns must have shape"):
+        couple(membership(16), values, lambda tokens: tokens[..., :1], impl=impl)  # type: ignore[arg-type]
+
+
+def test_one_tile_is_refused_with_the_sizes() -> None:
+    with pytest.raises(ValueError, match=r'"fused" or "blocked" here.* not G = 20, D = 16, V = 16'):
+        slice_points(membership(20), numbers(1, POINTS, HEADS, WIDTH), impl="single-tile")
+    with pytest.raises(ValueError, match="weights over the slots, not over the points"):
+        over = membership(16, over="points")
+        slice_points(over, numbers(1, POINTS, HEADS, WIDTH), impl="single-tile")
+
+
+def test_sums_of_chunks_by_sum() -> None:
+    made, values = membership(16), numbers(1, POINTS, HEADS, WIDTH)
+    whole = slice_points(made, values)
+    chunks = (slice(0, 5), slice(5, POINTS))
+    parts = [slice_points(replace(made, query=made.query[:, c]), values[:, c]) for c in chunks]
+    torch.testing.assert_close(sum(parts).numerator, whole.numerator)  # type: ignore[union-attr]
+    with pytest.raises(TypeError):
+        whole + 3  # type: ignore[operator]

@@ -10,7 +10,7 @@ from slipstream.reports.claims import claims_table, evidence_of
 from slipstream.reports.conclusion import conclude_all
 from slipstream.reports.gather import RunData
 from slipstream.reports.settings import longer_groups, main_groups, sweep, swept_variants
-from slipstream.reports.study_tables import study_tables
+from slipstream.reports.study_tables import main_table, study_tables
 from slipstream.reports.tables import cell_text
 from tests.reports.made_data import evaluation, run
 
@@ -44,6 +44,13 @@ def test_a_run_that_was_cut_changes_no_number_and_no_verdict() -> None:
     (main,) = main_groups([*STUDY, cut(run("untied", 1.0, steps=400))])
     assert main.row("untied") is None and "untied" in main.variants
     assert main.compared == tuple(STUDY) and main.compared_until == 400
+
+
+def test_a_variant_of_which_all_runs_were_cut_is_told_in_place() -> None:
+    groups = main_groups([*STUDY, cut(run("untied", 1.0, steps=400))])
+    table = main_table(groups)
+    (row,) = table.rows
+    assert row[table.columns.index("untied")].text == "unfinished"
 
 
 def test_a_run_that_was_cut_has_learned_too_little_to_fail() -> None:
