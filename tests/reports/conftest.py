@@ -14,13 +14,17 @@ from slipstream.runs.folder import find_runs
 from tests.evaluation.made_study import trained_study
 
 
+def find_limits_quickly(patch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PLACES": 8, "DRAWS": 300, "TRIALS": 60, "NEIGHBOURS": 15}.items():
+        patch.setattr(locality, name, value)
+
+
 @pytest.fixture(scope="session")
 def made_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Trained, evaluated with two repeats, and audited. To be read, not changed."""
     path = trained_study(tmp_path_factory.mktemp("made") / "study")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"PLACES": 8, "DRAWS": 300, "TRIALS": 60, "NEIGHBOURS": 15}.items():
-            patch.setattr(locality, name, value)
+        find_limits_quickly(patch)
         wanted = Wanted(device="cpu", protocol=Protocol(repeats=2))
         evaluate_runs(find_runs(path), wanted)
     write_certificate(certify(path), path)
@@ -31,4 +35,5 @@ def made_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def study(made_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of it, whose 12 steps count as training, though they end at errors of 0.99."""
     monkeypatch.setattr(compare, "NOTHING", 1.0)
+    find_limits_quickly(monkeypatch)
     return Path(shutil.copytree(made_study, tmp_path / "study"))
