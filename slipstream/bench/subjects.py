@@ -41,7 +41,8 @@ def build(case: Case, impl: Impl, precision: str | None = None) -> nn.Module:
     how: How = {"impl": impl, "precision": precision}
     if case.what == "model":
         model = Transolver(COORDS, FEATURES, OUTPUTS, variant=case.variant, size=size, **how)
-        return checkpoint_blocks(model) if case.checkpointed else model
+        model.recompute = case.checkpointed
+        return model
     variant = variant_named(case.variant)
     layer: nn.Module
     if variant.normalised_over == "points":

@@ -62,6 +62,14 @@ class Block(nn.Module):
         return x, self.mlp(normed), membership
 
 
+def _whole(
+    block: nn.Module, x: Float[Tensor, "B N C"], previous: Membership | None
+) -> tuple[Float[Tensor, "B N C"], Membership | None]:
+    """A layer that adds its last update itself: what is kept between layers is one tensor."""
+    x, update, membership = block(x, None, previous)
+    return x + update, membership
+
+
 class Transolver(nn.Module):
     """A neural operator on point clouds: coords and features at N points -> outputs at them.
 
@@ -121,8 +129,8 @@ class Transolver(nn.Module):
         reuse = not torch.compiler.is_compiling() and not any(map(has_hooks, self.blocks))
         for block in self.blocks:
             if self.recompute and torch.is_grad_enabled():
-                x, update, membership = checkpoint(  # nothing in a block is drawn at random
-                    block, x, update, membership, use_reentrant=False, preserve_rng_state=False
+                x, membership = checkpoint(  # nothing in a block is drawn at random
+                    _whole, block, x, membership, use_reentrant=False, preserve_rng_state=False
                 )
             else:
                 x, update, membership = block(x, update, membership, reuse)

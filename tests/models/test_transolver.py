@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 import torch
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from slipstream import VARIANTS, Size, Transolver
@@ -137,6 +138,28 @@ def test_activation_checkpointing_changes_nothing(variant: str, draw: torch.Gene
         out.sum().backward()
         gradients.append([p.grad.clone() for p in m.parameters() if p.grad is not None])
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+
+
+@pytest.mark.parametrize("variant", ["baseline", "untied-ln", "mlp-only"])
+def test_recomputing_keeps_one_tensor_of_every_layer(variant: str, draw: torch.Generator) -> None:
+    """Not the stream and an update that waits for the next layer's norm."""
+    coords, features = torch.rand(1, 64, 3, generator=draw), torch.rand(1, 64, 2, generator=draw)
+    kept = {}
+    for layers in (2, 5):
+        m = Transolver(3, 2, 4, variant, size=Size(width=16, heads=2, slices=4, layers=layers))
+        m.recompute = True
+        large: dict[int, Tensor] = {}
+
+        def keep(saved: Tensor, large: dict[int, Tensor] = large) -> Tensor:
+            if saved.numel() >= 64 * 16:
+                large[saved.untyped_storage().data_ptr()] = saved
+            return saved
+
+        bf16 = torch.autocast("cpu", torch.bfloat16)
+        with bf16, torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
+            m(coords, features)
+        kept[layers] = len(large)
+    assert kept[5] - kept[2] == 5 - 2
 
 
 @pytest.mark.parametrize("variant", COUPLED)

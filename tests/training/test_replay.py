@@ -65,8 +65,11 @@ def test_a_compiled_step_is_recorded_too(tmp_path: Path) -> None:
 
 @needs_gpu
 def test_activations_computed_again_are_recorded_too(tmp_path: Path) -> None:
-    found = [outcome(on_gpu(tmp_path / str(again), recompute=again)) for again in (True, False)]
-    assert same(found[0][0], found[1][0])
+    found = [
+        outcome(on_gpu(tmp_path / str(graph), recompute=True, cuda_graph=graph))
+        for graph in (True, False)
+    ]
+    assert found[0][1] == found[1][1] and same(found[0][0], found[1][0])
 
 
 @needs_gpu
