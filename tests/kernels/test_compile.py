@@ -15,8 +15,11 @@ import torch
 CODE = """
 import torch
 from slipstream import VARIANTS, Size, Transolver
+from tests import interpreter
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
+if device == "cpu":
+    interpreter.install()
 torch.manual_seed(0)
 size = Size(layers=2, width=32, heads=2, slices=16)
 coords, features = torch.rand(1, 9, 3, device=device), torch.rand(1, 9, 2, device=device)
