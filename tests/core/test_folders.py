@@ -30,6 +30,12 @@ def test_links_are_followed_and_every_folder_is_seen_once(tmp_path: Path) -> Non
     assert names(raw / "latest") == ["1", "2"]
 
 
+def test_folders_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    write(tmp_path, *(f"{k * 7 % 30:02d}/x" for k in range(30)))
+    found = [here.name for here, _, _ in walk(tmp_path)][1:]
+    assert len(found) == 30 and found == sorted(found)
+
+
 def test_circles_end(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     write(raw, "a/1", "b/2")

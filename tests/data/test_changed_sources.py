@@ -189,6 +189,36 @@ def test_without_hashes_sizes_are_compared(source: Files, tmp_path: Path) -> Non
     assert contents(store) == fresh(source, tmp_path, hash_files=False)
 
 
+def test_without_hashes_none_is_compared(source: Files, tmp_path: Path) -> None:
+    """Asked for by who has no time to read the files again."""
+    ingest(source, tmp_path / "store")
+    change(source, "s01.raw", "7")
+    assert not ingest(source, tmp_path / "store", hash_files=False).written
+    assert ingest(source, tmp_path / "store").written == ("s01",)
+
+
+@dataclass(frozen=True)
+class WithoutTable(Files):
+    """The same samples; the table was always zero and is not read."""
+
+    def files(self, sample: str) -> Mapping[str, Path]:
+        return {name: path for name, path in super().files(sample).items() if name != TABLE}
+
+    def read(self, sample: str) -> Cloud:
+        (own,) = (float(path.read_text()) for path in self.files(sample).values())
+        rows = own * make_rows(sample, self.rows)
+        arrays = {f.name: rows[:, SCHEMA.columns(f.name)] for f in SCHEMA.fields}
+        return Cloud(SCHEMA, arrays, {})
+
+
+def test_a_sample_of_more_or_fewer_files_is_another(source: Files, tmp_path: Path) -> None:
+    ingest(source, tmp_path / "store")
+    other = WithoutTable(4, folder=source.folder)
+    assert len(ingest(other, tmp_path / "store").written) == 4
+    assert contents(tmp_path / "store") == fresh(other, tmp_path)
+    assert len(ingest(source, tmp_path / "store").written) == 4
+
+
 def test_what_has_not_changed_is_not_read(
     source: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,50 @@ def test_edges_of_many_faces_and_surfaces_with_one_side() -> None:
     assert not found.turned.any()
 
 
+def box(more: int = 0) -> tuple[Array, Array]:
+    """Of 12 triangles, outward; top and bottom are cut into so many more, twice each."""
+    points = [(x, y, z) for z in (-1.0, 1.0) for y in (-1.0, 1.0) for x in (-1.0, 1.0)]
+    squares = [(0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (1, 3, 7, 5), (3, 2, 6, 7), (2, 0, 4, 6)]
+    triangles = [t for a, b, c, d in squares for t in ((a, b, c), (a, c, d))]
+    for first in (0, 2):
+        for _ in range(more):
+            a, b, c = triangles[first]
+            middle = np.mean([points[k] for k in (a, b, c)], 0)
+            points.append(tuple(middle))
+            new = len(points) - 1
+            triangles[first] = (a, b, new)
+            triangles += [(b, c, new), (c, a, new)]
+    return np.array(points), np.array(triangles)
+
+
+def test_the_volume_is_that_of_faces_which_agree() -> None:
+    """Few faces, but most of the volume, are inside out."""
+    points, triangles = box(more=3)
+    middles = points[triangles].mean(1)
+    rows = np.abs(middles[:, 2]) < 0.9
+    assert 0 < rows.sum() < len(rows) / 2
+    assert np.array_equal(find_winding(points, flipped(triangles, rows)).turned, rows)
+
+
+def test_bodies_that_share_an_edge_keep_what_most_of_their_faces_say() -> None:
+    """An edge of four faces joins two pieces, which nothing but their faces' majority aligns."""
+    points, triangles = box()
+    moved = points + (2.0, 2.0, 0.0)
+    whole, same = np.unique(np.concatenate((points, moved)), axis=0, return_inverse=True)
+    both = same[np.concatenate((triangles, triangles + len(points)))]
+    assert len(whole) == 14, "they share an edge"
+    for turned in (0, 5, 12, 20):
+        rows = np.arange(len(both)) == turned
+        assert np.array_equal(find_winding(whole, flipped(both, rows)).turned, rows)
+
+
+def test_what_encloses_nothing_stays_as_it_is() -> None:
+    """Two faces back to back are closed, and have no outside."""
+    points = np.array([(0.0, 0, 0), (1, 0, 0), (0, 1, 0)])
+    found = find_winding(points, np.array([(0, 1, 2), (0, 1, 2)]))
+    assert not found.turned.any() and found.clashes == 3
+
+
 def test_what_is_not_finite_is_not_turned() -> None:
     points, triangles = sphere()
     for value in (np.nan, np.inf, -np.inf):
