@@ -212,14 +212,16 @@ def test_letters_that_ids_lack_are_told_apart_by_a_hash() -> None:
 def test_patterns_follow_links(tmp_path: Path) -> None:
     """As a run that lies on another disk, with a link back to where it is used."""
     raw = tmp_path / "raw"
-    for name in ("raw/a/1.vtp", "raw/a/deep/2.vtp", "disk/3.vtp", "disk/deep/4.vtp"):
+    own = ("raw/a/1.vtp", "raw/a/deep/2.vtp", "raw/a/deep/deep/5.vtp")
+    for name in (*own, "disk/3.vtp", "disk/deep/4.vtp"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     (raw / "b").symlink_to(tmp_path / "disk")
     (tmp_path / "disk/back").symlink_to(raw)
-    assert list(find_files(raw, "**/{id}.vtp")) == ["1", "2", "3", "4"]
+    assert list(find_files(raw, "**/{id}.vtp")) == ["1", "2", "3", "4", "5"]
     assert find_files(raw, "b/**/{id}.vtp")["4"] == raw / "b/deep/4.vtp"
-    assert list(find_files(raw, "**/deep/**/{id}.vtp")) == ["2", "4"]
+    assert list(find_files(raw, "**/deep/**/{id}.vtp")) == ["2", "4", "5"]
+    assert list(find_files(raw, "**/**/{id}.vtp")) == ["1", "2", "3", "4", "5"]
     assert list(find_files(raw, "*/{id}.vtp")) == ["1", "3"]
 
 

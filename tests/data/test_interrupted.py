@@ -258,6 +258,7 @@ def test_only_our_own_partial_files_are_removed(tmp_path: Path) -> None:
     ingest(Made(2), store)
     before = contents(store)
     kept = (".manifest.json.x.partial", ".notes.json.7.partial", "manifest.json.7.partial")
+    kept += (".manifest.json.7.partial.mine",)
     for again in (lambda: merge(store), lambda: ingest(Made(2), store)):
         for name in (".manifest.json.7.partial", *kept):
             (store / name).touch()

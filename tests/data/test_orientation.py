@@ -285,6 +285,16 @@ def test_coordinates_far_from_the_origin_can_be_moved(location: str, tmp_path: P
     np.testing.assert_allclose((found["normal"] * found["position"]).sum(1), 1, atol=0.05)
 
 
+def test_coordinates_are_moved_in_double(tmp_path: Path) -> None:
+    """By a number that float32 has only to 0.2."""
+    offset = (0.0, 5_400_000.3, 0.0)
+    mesh = pv.PolyData(np.asarray(ball().points, np.float64) + offset, ball().faces)
+    save(with_fields(mesh, "point"), tmp_path / "raw" / "a.vtp")
+    source = source_of(tmp_path / "raw", coords={"subtract": list(offset)})
+    found = columns(source, "a")["position"]
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+
+
 @pytest.mark.parametrize("location", ["point", "cell"])
 def test_rows_without_a_normal_can_be_dropped(location: str, tmp_path: Path) -> None:
     body = ball()

@@ -44,6 +44,12 @@ def test_an_unfinished_run_is_left_out_beside_finished_ones() -> None:
     assert compare([*finished, longer]) == whole, "however far it has come"
 
 
+def test_a_variant_has_learned_where_every_seed_has() -> None:
+    for last, learned in ((0.94, True), (0.96, False)):
+        (row,) = compare([curve("baseline", 0, {10: 0.2}), curve("baseline", 1, {10: last})])
+        assert row.learned is learned
+
+
 def test_where_no_run_is_finished_all_are_compared_at_equal_steps() -> None:
     curves = [
         curve("baseline", 0, {10: 0.5, 20: 0.4}, 400),

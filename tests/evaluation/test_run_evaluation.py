@@ -279,6 +279,7 @@ def test_seeds_are_summarised(runs: list[RunFolder]) -> None:
     )
     assert both.mean == pytest.approx(sum(both.values) / 2) and both.noise is not None
     numbers = [n for row in rows[:2] for n in row.numbers if n.name == "L1 field"]
+    assert both.noise == max(number.relative_std or 0 for number in numbers)
     assert both.draw_std == pytest.approx(sum(n.std or 0 for n in numbers) / 2)
     assert both.draw_relative_std == pytest.approx(sum(n.relative_std or 0 for n in numbers) / 2)
     once = {s.name: s for s in summarise([replace(rows[0], numbers=(once_of(numbers[0]),))])}

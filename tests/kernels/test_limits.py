@@ -191,6 +191,13 @@ def test_norms_of_ones_own_and_hooks_are_called() -> None:
     with torch.no_grad():
         model(coords, features)
     assert len(called) == 5
+    for register in ("forward_pre", "full_backward", "full_backward_pre"):
+        norm = small_model("fused").head_norm
+        called.clear()
+        getattr(norm, f"register_{register}_hook")(lambda module, *_: called.append(module))
+        _, normed = add_norm(numbers(1, POINTS, 32).requires_grad_(), None, norm, impl="fused")
+        normed.sum().backward()
+        assert called == [norm], register
     plain, own = small_model("reference"), small_model("fused")
     plain.head_norm = own.head_norm = _Zeros(32).to(DEVICE)
     with torch.no_grad():
@@ -259,6 +266,8 @@ def test_mix_must_return_as_many_tokens(impl: str) -> None:
     values = numbers(1, POINTS, HEADS, WIDTH)
     with pytest.raises(ValueError, match="the tokens that mix returns must have shape"):
         couple(membership(16), values, lambda tokens: tokens[..., :1], impl=impl)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the tokens that mix returns must be on device"):
+        couple(membership(16), values, lambda tokens: tokens.to("meta"), impl=impl)  # type: ignore[arg-type]
 
 
 def test_one_tile_is_refused_with_the_sizes() -> None:
@@ -275,5 +284,8 @@ def test_sums_of_chunks_by_sum() -> None:
     chunks = (slice(0, 5), slice(5, POINTS))
     parts = [slice_points(replace(made, query=made.query[:, c]), values[:, c]) for c in chunks]
     torch.testing.assert_close(sum(parts).numerator, whole.numerator)  # type: ignore[union-attr]
+    for other in (1, None):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            other + whole  # type: ignore[operator]
     with pytest.raises(TypeError):
         whole + 3  # type: ignore[operator]

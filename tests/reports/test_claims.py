@@ -209,6 +209,12 @@ def test_a_sweep_scatters_like_its_own_seeds() -> None:
     assert frozen[3].value == pytest.approx(value)
     assert frozen[3].std == pytest.approx(value * share * math.sqrt(2))
     assert cell_text(once[5]).endswith("with the same L (L = 2, 200 steps)")
+    odd = [run("baseline", 1.0 + 0.3 * k, k, steps=200, layers=3) for k in (0, 1)]
+    odd += [run("slice-once", 1.5, steps=200, layers=3)]
+    table = claims_table([*main(0.05), *swept(200, 2, 0.01), *odd])
+    assert table is not None
+    again = next(row for row in table.rows if row[0].text == once[0].text)
+    assert again[3].std == once[3].std, "those of the main size, where there are several"
     assert cell_text(frozen[5]).endswith("(L = 16 and 2, 200 steps)")
 
 

@@ -100,3 +100,13 @@ def test_a_sweep_has_a_baseline_that_counts_at_every_place() -> None:
     elsewhere = [run("baseline", 0.4, slices=64, steps=400), cut(run("untied", 1.0, slices=64))]
     (groups,) = sweep([*STUDY, *swept, *elsewhere], "slices")
     assert swept_variants(groups) == {"baseline"}, "untied was finished at one place alone"
+
+
+def test_a_sweep_of_another_length_holds_the_main_size_too() -> None:
+    """Else nothing of it can be seen beside the main table."""
+    shorter = [run("baseline", 0.5, slices=slices, steps=200) for slices in (8, 64, 128)]
+    assert sweep([*STUDY, *shorter], "slices") == []
+    (groups,) = sweep([*STUDY, *shorter, run("baseline", 0.5, steps=200)], "slices")
+    assert [(group.at("slices"), group.steps) for group in groups] == [
+        (slices, 200) for slices in (8, 16, 64, 128)
+    ]

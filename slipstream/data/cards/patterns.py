@@ -82,7 +82,7 @@ def find_files(raw: Path, pattern: str) -> dict[str, Path]:
 
 def _candidates(folder: Path, pattern: str) -> Iterator[Path]:
     """Paths that fit the pattern with any ids."""
-    first, stars, rest = pattern.partition("**/")
+    first, stars, rest = re.sub(r"(\*\*/)+", "**/", pattern).partition("**/")
     plain = re.sub(r"[\[\]]", "[\\g<0>]", first).replace(ID, "*")
     starts = folder.glob(plain) if plain else [folder]
     if not stars:
