@@ -54,6 +54,13 @@ def test_steps_run(changes: dict[str, Any]) -> None:
     assert step().isfinite().all()
 
 
+def test_our_model_is_checkpointed_by_itself() -> None:
+    """Blocks wrapped from outside would keep two tensors each."""
+    for checkpointed in (False, True):
+        case = replace(SMALL, what="model", checkpointed=checkpointed)
+        assert subjects.build(case, "reference").recompute is checkpointed
+
+
 def test_the_gate_of_a_measurement_is_that_of_parity() -> None:
     large = replace(SMALL, points=10**6, slices=16, compiled=True)
     verdict = modules.check(large, DEVICE, points=24)

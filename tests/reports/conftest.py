@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +14,16 @@ from slipstream.evaluation.study_audit import certify
 from slipstream.runs.evaluation_file import Protocol
 from slipstream.runs.folder import find_runs
 from tests.evaluation.made_study import trained_study
+from tests.reports.browser import launched
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as found:
+        yield found
 
 
 def find_limits_quickly(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from tests.reports.browser import (
     absent,
     choose,
     colours,
-    launched,
     opened,
     pictures,
     projected,
@@ -31,12 +30,6 @@ pytestmark = pytest.mark.skipif(bool(absent()), reason=absent() or "a browser is
 SURFACE, VOLUME, MESH = made.surface(), made.volume(), made.mesh()
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}}
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

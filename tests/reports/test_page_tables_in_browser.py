@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from slipstream.reports.content import Cell, Section, Table
 from slipstream.reports.page import write_page
 from slipstream.reports.study_tables import words
 from tests.reports import made_content as made
-from tests.reports.browser import absent, launched, opened
+from tests.reports.browser import absent, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -30,12 +29,6 @@ CLAIM = (
 )
 COLUMNS = ("claim", "experiment", "verdict", "number", "must be", "which number")
 NUMBERS = (words("builtin-taylor-green"), *[Cell(0.0535, 0.002)] * len(VARIANTS))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
