@@ -1,3 +1,3 @@
-from slipstream.cli import main
+from slipstream.cli.app import main
 
 main()

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from slipstream.audit.certificate import Certificate, write_certificate
+from slipstream.audit.study_audit import certify
 from slipstream.core.runtime import available_cores
-from slipstream.evaluation.certificate import Certificate, write_certificate
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
-from slipstream.evaluation.study_audit import certify
 from slipstream.evaluation.summary import Summary, summarise
 from slipstream.experiments import SMALL, potential_flow_surface
 from slipstream.models.variants import BASELINE

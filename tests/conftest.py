@@ -12,11 +12,12 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from tests import interpreter
+from . import interpreter
 
 SHAPES_CHECKED = all(importlib.util.find_spec(name) for name in ("jaxtyping", "beartype"))
 # Custom operators and device code are left out: their signatures are read by torch and Triton.
 CHECKED = [
+    "slipstream.audit",
     "slipstream.core",
     "slipstream.data",
     "slipstream.demo",
@@ -69,7 +70,7 @@ Command = Callable[..., Said]
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """`slipstream` with some arguments, in this process."""
-    from slipstream.cli import main
+    from slipstream.cli.app import main
 
     def call(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["slipstream", *map(str, arguments)])

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from slipstream import demo, demo_commands
+from slipstream import demo
+from slipstream.cli import demo as demo_commands
 from slipstream.core.configs import overlay
 from slipstream.core.records import append_record
-from slipstream.data.check import check_store
+from slipstream.data.store import check_store
 from slipstream.demo import demo_cells, demo_config, run_demo
 from slipstream.runs.config import RunConfig
 from slipstream.runs.evaluation_file import read_evaluations
 from slipstream.runs.folder import find_runs
 from slipstream.training.study import prepare_study
-from tests.conftest import Command
-from tests.reports.browser import absent, colours, launched, opened, settle
+
+from .conftest import Command
+from .reports.browser import absent, colours, launched, opened, settle
 
 
 def tiny(seed: int = 0) -> RunConfig:

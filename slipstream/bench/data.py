@@ -17,13 +17,8 @@ import numpy as np
 
 from slipstream.core.checks import check_whole
 from slipstream.core.runtime import derive_seed
-from slipstream.data.batches import PointDataset
-from slipstream.data.cloud import RowBlocks, Rows
-from slipstream.data.fields import Field, Schema
-from slipstream.data.ingest import ingest
-from slipstream.data.loader import Loader, endless
-from slipstream.data.sampling import Sampling
-from slipstream.data.store import Store, open_store
+from slipstream.data.batches import Loader, PointDataset, Sampling, endless
+from slipstream.data.store import Field, RowBlocks, Rows, Schema, Store, ingest, open_store
 
 _SCHEMA = Schema(
     (Field("position", "m", components=3),),

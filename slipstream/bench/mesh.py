@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.checks import check_whole
-from slipstream.data.cards.card import read_card
-from slipstream.data.cards.source import MeshSource
-from slipstream.data.ingest import ingest
+from slipstream.data.cards import MeshSource, read_card
+from slipstream.data.store import ingest
 
 _CARD = """\
 schema: 1

@@ -19,10 +19,8 @@ from slipstream.bench.data import RandomRows
 from slipstream.bench.measure import quantile
 from slipstream.bench.subjects import make_step
 from slipstream.core.checks import check_whole
-from slipstream.data.fields import Field, Schema
-from slipstream.data.ingest import ingest
-from slipstream.data.loader import endless
-from slipstream.data.store import open_store
+from slipstream.data.batches import endless
+from slipstream.data.store import Field, Schema, ingest, open_store
 from slipstream.kernels.plan import Impl
 from slipstream.models.variants import PAPER, Size
 from slipstream.runs.config import DataConfig, ModelConfig, RunConfig

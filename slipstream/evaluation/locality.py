@@ -22,11 +22,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from slipstream.builtin import builtin_config
 from slipstream.core.runtime import generator
 from slipstream.core.shapes import Float
 from slipstream.data.store import Store
 from slipstream.evaluation.measure import variables
+from slipstream.physics.builtin import builtin_config
 from slipstream.physics.poisson import Charges, draw_charges, solution
 from slipstream.runs.evaluation_file import Locality
 

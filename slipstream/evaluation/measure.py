@@ -15,8 +15,7 @@ from typing import Any
 import torch
 
 from slipstream.data.batches import Batch, PointDataset
-from slipstream.data.fields import Schema
-from slipstream.data.store import Store
+from slipstream.data.store import Schema, Store
 from slipstream.evaluation.evaluate import predict_batch
 from slipstream.metrics import Errors, Groups, Order, error_sums
 from slipstream.runs.evaluation_file import Number, Protocol, number_name

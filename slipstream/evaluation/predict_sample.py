@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from slipstream.core.shapes import Float
-from slipstream.data.batches import Batch
-from slipstream.data.sampling import count_points
+from slipstream.data.batches import Batch, count_points
 from slipstream.data.store import Store
 from slipstream.evaluation.evaluate import predict_batch
 from slipstream.evaluation.measure import variables

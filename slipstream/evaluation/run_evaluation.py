@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slipstream.core.runtime import device_name
-from slipstream.data.identity import data_hash
-from slipstream.data.store import Store, open_store
+from slipstream.data.store import Store, data_hash, open_store
 from slipstream.evaluation.locality import locality
 from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.evaluation.certificate import Finding
+from slipstream.audit.certificate import Finding
 
 Array = NDArray[np.float32]
 PAGE = "report.html"
@@ -133,3 +133,17 @@ class Report:
     definitions: tuple[Definition, ...] = ()
     problems: tuple[str, ...] = field(default=())
     """What is missing or failed, a sentence each."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Memory or time of one configuration."""
+
+    series: str
+    axis: str
+    """What `at` counts, as "slices G"."""
+    at: float
+    quantity: str
+    unit: str
+    value: float | None
+    """None where it did not fit."""

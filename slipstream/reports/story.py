@@ -9,16 +9,16 @@ from typing import Any
 
 from slipstream.core.runtime import versions
 from slipstream.evaluation.summary import definition_of
-from slipstream.reports import pictures
-from slipstream.reports.claims import claims_table
 from slipstream.reports.content import Definition, Picture, Report, RunCard, Section, Table
-from slipstream.reports.gather import Gathered, RunData
-from slipstream.reports.insight_tables import insight_tables
-from slipstream.reports.pictures import Gallery
-from slipstream.reports.scenes import read_scenes
-from slipstream.reports.settings import main_groups
-from slipstream.reports.study_tables import study_tables
-from slipstream.reports.system_tables import system_tables
+from slipstream.reports.draw import pictures
+from slipstream.reports.draw.pictures import Gallery
+from slipstream.reports.draw.scenes import read_scenes
+from slipstream.reports.study.claims import claims_table
+from slipstream.reports.study.gather import Gathered, RunData
+from slipstream.reports.study.insight_tables import insight_tables
+from slipstream.reports.study.settings import main_groups
+from slipstream.reports.study.study_tables import study_tables
+from slipstream.reports.study.system_tables import system_tables
 
 _SECTIONS = {
     "Claims": ("claims",),

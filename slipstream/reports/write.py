@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from slipstream.reports.claims import evidence_of
-from slipstream.reports.conclusion import conclude_all
 from slipstream.reports.content import PAGE, Report
-from slipstream.reports.gather import gather
-from slipstream.reports.page import write_page
-from slipstream.reports.pictures import NAMES
+from slipstream.reports.draw.pictures import NAMES
+from slipstream.reports.page.html import write_page
+from slipstream.reports.page.tables import write_tables
 from slipstream.reports.story import TABLES, pictures_of, tables_of, tell
-from slipstream.reports.system_tables import read_bench
-from slipstream.reports.tables import write_tables
+from slipstream.reports.study.claims import evidence_of
+from slipstream.reports.study.conclusion import conclude_all
+from slipstream.reports.study.gather import gather
+from slipstream.reports.study.system_tables import read_bench
 
 
 def write_report(

@@ -10,8 +10,7 @@ import torch
 
 from slipstream.core.checks import check_at_least, check_choice, check_whole
 from slipstream.core.configs import YOUNGER, differences
-from slipstream.data.normalize import CoordScale
-from slipstream.data.sampling import Sampling
+from slipstream.data.batches import CoordScale, Sampling
 from slipstream.kernels.plan import Impl, Precision
 from slipstream.models.variants import PAPER, Size, variant_named
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from slipstream.core.configs import from_json
 from slipstream.core.files import json_text, read_json, write_text
-from slipstream.data.manifest import NAME as MANIFEST
+from slipstream.data.store import MANIFEST_NAME
 from slipstream.runs.config import RunConfig
 from slipstream.runs.run_records import read_run_records
 
@@ -145,7 +145,7 @@ def find_runs(path: Path) -> Iterator[RunFolder]:
         if here.exists and _is_run(here):
             below.clear()
             yield here
-        elif MANIFEST in files:
+        elif MANIFEST_NAME in files:
             below.clear()
         below.sort()
 

@@ -18,8 +18,8 @@ from torch import Tensor
 from slipstream.core.configs import from_json
 from slipstream.core.runtime import pick_device
 from slipstream.core.shapes import Float
-from slipstream.data.fields import Schema
-from slipstream.data.normalize import Normaliser
+from slipstream.data.batches import Normaliser
+from slipstream.data.store import Schema
 from slipstream.kernels.plan import Impl
 from slipstream.models.structure import Shapes, check_structure, expected_parameters
 from slipstream.models.transolver import Transolver

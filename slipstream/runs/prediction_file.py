@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from slipstream.core.shapes import Float
-from slipstream.data.fields import Schema
+from slipstream.data.store import Schema
 from slipstream.runs.checkpoint import read_tensors, write_tensors
 
 _TENSORS = ("coords", "features", "truth", "values", "weights")

@@ -7,15 +7,11 @@ from pathlib import Path
 
 import torch
 
-from slipstream.builtin import builtin_config, builtin_schema, builtin_source
 from slipstream.core.checks import check_choice
-from slipstream.data.batches import Batch, PointDataset
+from slipstream.data.batches import Batch, Loader, Normaliser, PointDataset, Share
 from slipstream.data.benchmarks import BENCHMARKS
-from slipstream.data.fields import PARTS, Schema
-from slipstream.data.ingest import Progress, ingest
-from slipstream.data.loader import Loader, Share
-from slipstream.data.normalize import Normaliser
-from slipstream.data.store import Store, open_store
+from slipstream.data.store import PARTS, Progress, Schema, Store, ingest, open_store
+from slipstream.physics.builtin import builtin_config, builtin_schema, builtin_source
 from slipstream.runs.config import DataConfig, RunConfig
 
 SPLITS = ("train", "val")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from slipstream.core.checks import check_choice
-from slipstream.data.ingest import Progress
+from slipstream.data.store import Progress
 from slipstream.runs.config import RunConfig, check_same, with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.training.data import open_data

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from slipstream.core.configs import from_json
-from slipstream.data.loader import Loader
+from slipstream.data.batches import Loader
 from slipstream.runs.checkpoint import Checkpoint
 from slipstream.runs.config import RunConfig, check_same
 from slipstream.training.optim import load_optimizer, optimizer_tensors

@@ -20,11 +20,8 @@ import torch
 from slipstream.core.errors import TrainingStopped
 from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, derive_seed, device_name
-from slipstream.data.batches import Batch
-from slipstream.data.identity import data_hash, split_hash
-from slipstream.data.loader import endless
-from slipstream.data.normalize import make_normaliser
-from slipstream.data.store import Store
+from slipstream.data.batches import Batch, endless, make_normaliser
+from slipstream.data.store import Store, data_hash, split_hash
 from slipstream.evaluation.evaluate import predict_batch, sample_errors
 from slipstream.runs.checkpoint import read_checkpoint, weights_hash, write_checkpoint
 from slipstream.runs.config import RunConfig, is_due

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from slipstream.bench.cli import app
+from slipstream.cli.bench import app
 from slipstream.core.records import read_records
 
 

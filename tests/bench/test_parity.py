@@ -24,7 +24,8 @@ from slipstream.bench.parity_cases import (
 from slipstream.core.records import read_records
 from slipstream.kernels.membership import Axis
 from slipstream.models.variants import VARIANTS
-from tests.interpreter import numpys_order
+
+from ..interpreter import numpys_order
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OPERATORS = OperatorCase(

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slipstream.data.check import check_store
-from slipstream.data.ingest import ingest
+from slipstream.data.store import check_store, ingest
 
 from .samples import Made, contents
 

@@ -14,8 +14,7 @@ import numpy as np
 import pyvista
 from numpy.typing import NDArray
 
-from slipstream.data.cloud import RowBlocks
-from slipstream.data.source import Source
+from slipstream.data.store import RowBlocks, Source
 
 LOW, HIGH = np.array([0.0, -1.0, 0.0]), np.array([4.0, 1.0, 1.0])
 """Corners of the body."""

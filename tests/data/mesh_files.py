@@ -12,7 +12,8 @@ from vtkmodules.vtkFiltersParallel import vtkExtractPolyDataPiece, vtkExtractUns
 from vtkmodules.vtkIOLegacy import vtkPolyDataWriter, vtkUnstructuredGridWriter
 from vtkmodules.vtkIOXML import vtkXMLPolyDataWriter, vtkXMLUnstructuredGridWriter
 
-from slipstream.data.readers.vtk import ArrayInfo, Mesh, MeshInfo, Wanted
+from slipstream.data.meshes import ArrayInfo, Mesh, Wanted
+from slipstream.data.meshes.mesh import MeshInfo
 
 PRESSURE = Wanted("Pressure (", "point", 1, prefix=True)
 VELOCITY = Wanted("U", "point", 3)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.runtime import derive_seed
-from slipstream.data.cloud import Cloud, RowBlocks
-from slipstream.data.fields import Field, Schema
+from slipstream.data.store import Cloud, Field, RowBlocks, Schema
 
 SCHEMA = Schema(
     coords=(Field("position", "m", components=3),),

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from slipstream.evaluation import locality
-from tests.evaluation.made_runs import make_run
-from tests.evaluation.made_study import trained_study
+
+from .made_runs import make_run
+from .made_study import trained_study
 
 
 @pytest.fixture(autouse=True)

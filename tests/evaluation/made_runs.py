@@ -11,9 +11,9 @@ from typing import Any
 
 from torch import Tensor
 
+from slipstream.audit.certificate import RunAudit
+from slipstream.audit.run_audit import audit_run
 from slipstream.core.configs import overlay
-from slipstream.evaluation.audit import audit_run
-from slipstream.evaluation.certificate import RunAudit
 from slipstream.experiments import experiment
 from slipstream.runs.checkpoint import read_tensors, weights_hash, write_tensors
 from slipstream.runs.config import RunConfig

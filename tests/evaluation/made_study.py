@@ -8,7 +8,8 @@ from typing import Any
 
 from slipstream.training.data import open_data
 from slipstream.training.session import train
-from tests.evaluation.made_runs import small
+
+from .made_runs import small
 
 CELLS = (("baseline", 0), ("baseline", 1), ("no-token-attention", 0), ("mlp-only", 0))
 DATA = {

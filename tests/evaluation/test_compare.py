@@ -7,7 +7,8 @@ import pytest
 from slipstream.core.records import append_record
 from slipstream.evaluation.compare import Curve, compare, read_curve
 from slipstream.runs.folder import RunFolder
-from tests.training.small import small
+
+from ..training.small import small
 
 
 def curve(variant: str, seed: int, errors: dict[int, float], steps: int = 0) -> Curve:

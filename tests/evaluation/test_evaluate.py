@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from slipstream.data.batches import Batch
-from slipstream.data.fields import Field, Schema
+from slipstream.data.store import Field, Schema
 from slipstream.evaluation.evaluate import sample_errors
 from slipstream.metrics import relative_error
 

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from slipstream.builtin import builtin_config, builtin_source
 from slipstream.core.runtime import generator
-from slipstream.data.ingest import ingest
-from slipstream.data.store import open_store
+from slipstream.data.store import ingest, open_store
 from slipstream.evaluation import locality as here
 from slipstream.evaluation.locality import inclination_errors, locality, poisson_limit
 from slipstream.physics.bodies import FAMILIES
+from slipstream.physics.builtin import builtin_config, builtin_source
 from slipstream.physics.poisson import Charges, draw_charges, solution
 from slipstream.physics.taylor_green import TaylorGreen
 

@@ -17,7 +17,7 @@ from slipstream.evaluation.predict_sample import predict_sample
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs, open_data_of
 from slipstream.evaluation.slices import probing
 from slipstream.evaluation.summary import summarise
-from slipstream.reports.scenes import make_scene
+from slipstream.reports.draw.scenes import make_scene
 from slipstream.runs.evaluation_file import (
     Number,
     Protocol,
@@ -29,7 +29,8 @@ from slipstream.runs.evaluation_file import (
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.model_file import load_model
 from slipstream.runs.prediction_file import read_prediction, write_prediction
-from tests.evaluation.made_runs import edit_file
+
+from .made_runs import edit_file
 
 CPU = Wanted(device="cpu")
 

@@ -34,7 +34,8 @@ from slipstream.core.files import json_text
 from slipstream.kernels import blocked_backward, blocked_forward, primitives, single_tile
 from slipstream.kernels.plan import ALLOWED, PRODUCTS, Precision
 from slipstream.kernels.tiles import TABLES, Tile, pick_tile
-from tests.kernels.races import races
+
+from .races import races
 
 MODULES = {"single-tile": [single_tile], "blocked": [blocked_forward, blocked_backward]}
 EITHER = [{"OF": "slice"}, {"OF": "deslice"}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernels.races import races
+from .races import races
 
 LAST = "%product = ttng.warp_group_dot %weights, %view, %sum {isAsync = true} : tensor<64x32xf32>"
 FIRST = "%logits = ttng.warp_group_dot %view, %slots, %zero {isAsync = true} : tensor<64x64xf32>"

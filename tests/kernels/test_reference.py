@@ -14,7 +14,19 @@ from slipstream import Membership, TokenSums, deslice_tokens, slice_points
 from slipstream.kernels import reference
 from slipstream.kernels.membership import Axis
 
-from .cases import BIAS_LAYOUTS, WEIGHT_LAYOUTS, B, G, H, N, V, membership, parts, tokens, values
+from .cases import (
+    BIAS_LAYOUTS,
+    WEIGHT_LAYOUTS,
+    B,
+    G,
+    H,
+    N,
+    V,
+    membership,
+    parts,
+    tokens,
+    values,
+)
 
 OVER: tuple[Axis, ...] = ("slots", "points")
 every_layout = pytest.mark.parametrize(

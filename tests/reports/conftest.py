@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from slipstream.audit.certificate import write_certificate
+from slipstream.audit.study_audit import certify
 from slipstream.evaluation import compare, locality
-from slipstream.evaluation.certificate import write_certificate
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
-from slipstream.evaluation.study_audit import certify
 from slipstream.runs.evaluation_file import Protocol
 from slipstream.runs.folder import find_runs
-from tests.evaluation.made_study import trained_study
-from tests.reports.browser import launched
+
+from ..evaluation.made_study import trained_study
+from .browser import launched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

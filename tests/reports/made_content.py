@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from slipstream.evaluation.certificate import Finding
+from slipstream.audit.certificate import Finding
 from slipstream.reports.content import (
     Array,
     Cell,

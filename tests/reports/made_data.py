@@ -7,7 +7,7 @@ from pathlib import Path
 
 from slipstream.evaluation.compare import Curve
 from slipstream.experiments import experiment
-from slipstream.reports.gather import RunData
+from slipstream.reports.study.gather import RunData
 from slipstream.runs.evaluation_file import Evaluation, Locality, Number, Protocol
 from slipstream.runs.folder import RunFolder
 

@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slipstream.reports import pictures
 from slipstream.reports.content import Scene, SceneField
-from slipstream.reports.gather import gather
-from slipstream.reports.pictures import field_ratios
+from slipstream.reports.draw import pictures
+from slipstream.reports.draw.pictures import field_ratios
 from slipstream.reports.story import tables_of, tell
+from slipstream.reports.study.gather import gather
 from slipstream.runs.prediction_file import read_prediction
-from tests.evaluation.made_runs import edit_config
-from tests.reports.made_data import evaluation, run
+
+from ..evaluation.made_runs import edit_config
+from .made_data import evaluation, run
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pytest
 
 from slipstream.core.configs import from_json, overlay
 from slipstream.runs.config import RunConfig, check_same, is_due
-from tests.training.small import small
+
+from ..training.small import small
 
 
 def test_a_config_is_the_same_after_json() -> None:

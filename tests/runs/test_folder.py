@@ -11,7 +11,8 @@ import pytest
 
 from slipstream.core.records import append_record
 from slipstream.runs.folder import RunFolder
-from tests.training.small import small
+
+from ..training.small import small
 
 
 def test_the_config_comes_back(tmp_path: Path) -> None:

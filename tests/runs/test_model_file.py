@@ -9,7 +9,8 @@ from safetensors.torch import save_file
 import slipstream
 from slipstream.runs.checkpoint import read_tensors, write_tensors
 from slipstream.runs.model_file import TrainedModel, load_model
-from tests.training.small import same, small, trainer
+
+from ..training.small import same, small, trainer
 
 
 @pytest.fixture(scope="module")

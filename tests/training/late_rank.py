@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from slipstream.cli import main
+from slipstream.cli.app import main
 from slipstream.runs.folder import RunFolder
 
 look = RunFolder.checkpoint_steps

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from slipstream.builtin import builtin_source
-from slipstream.data.ingest import ingest
-from slipstream.data.loader import endless
+from slipstream.data.batches import endless
+from slipstream.data.store import ingest
 from slipstream.experiments import EXPERIMENTS
+from slipstream.physics.builtin import builtin_source
 from slipstream.runs.config import DataConfig, RunConfig
 from slipstream.training.data import (
     once,
@@ -17,7 +17,8 @@ from slipstream.training.data import (
     training_loader,
     validation_loader,
 )
-from tests.training.small import small
+
+from .small import small
 
 
 def test_built_in_data_are_made_once(tmp_path: Path) -> None:

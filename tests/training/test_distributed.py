@@ -20,7 +20,8 @@ from slipstream.core.runtime import child_environment
 from slipstream.runs.checkpoint import read_checkpoint
 from slipstream.runs.folder import RunFolder
 from slipstream.training.session import train
-from tests.training.small import same, small
+
+from .small import same, small
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,7 +6,8 @@ import pytest
 
 from slipstream.bench import kills
 from slipstream.bench.kills import kill_and_compare
-from tests.training.small import small
+
+from .small import small
 
 LONG = {"steps": 300, "log_every": 1, "evaluate_every": 10, "checkpoint_every": 4}
 

@@ -16,7 +16,8 @@ from slipstream.training.optim import (
     set_learning_rate,
     update,
 )
-from tests.training.small import small
+
+from .small import small
 
 SIZE = Size(layers=2, width=8, heads=2, slices=3)
 

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 import torch
 
-from slipstream.data.loader import endless
+from slipstream.data.batches import endless
 from slipstream.models.variants import VARIANTS
 from slipstream.runs.config import RunConfig, check_same
 from slipstream.training.distributed import World
 from slipstream.training.optim import optimizer_tensors
 from slipstream.training.replay import why_not_replayed
 from slipstream.training.trainer import Trainer
-from tests.training.small import same, small, trainer, weights
+
+from .small import same, small, trainer, weights
 
 GPU = World(torch.device("cuda"))
 SIZE = {"layers": 2, "width": 64, "heads": 2, "slices": 16}

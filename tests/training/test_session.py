@@ -7,7 +7,8 @@ import pytest
 from slipstream.runs.config import with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.training.session import train
-from tests.training.small import small
+
+from .small import small
 
 
 def test_a_run_and_its_continuation(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from slipstream.training.session import train
 from slipstream.training.sinks import numbers, open_sinks
-from tests.training.small import small
+
+from .small import small
 
 needs_tensorboard = pytest.mark.skipif(
     importlib.util.find_spec("tensorboard") is None, reason="tensorboard is not installed"

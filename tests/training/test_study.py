@@ -16,7 +16,8 @@ from slipstream.runs.checkpoint import read_checkpoint
 from slipstream.runs.folder import RunFolder
 from slipstream.training.session import train
 from slipstream.training.study import Cell, Means, make_cells, prepare_study, run_study
-from tests.training.small import same, small
+
+from .small import same, small
 
 VARIANTS = ("baseline", "mlp-only")
 CPU = Means(device="cpu", parallel=2)

@@ -15,15 +15,15 @@ import pytest
 import torch
 
 from slipstream.core.errors import TrainingStopped
-from slipstream.data.loader import endless
-from slipstream.data.normalize import make_normaliser
+from slipstream.data.batches import endless, make_normaliser
 from slipstream.data.store import Store
 from slipstream.metrics import relative_error
 from slipstream.runs.checkpoint import read_checkpoint, weights_hash
 from slipstream.runs.model_file import load_model
 from slipstream.training import trainer as module
 from slipstream.training.trainer import Outcome, Trainer
-from tests.training.small import CPU, same, small, trainer, weights
+
+from .small import CPU, same, small, trainer, weights
 
 
 def rows(made: Trainer, kind: str) -> list[dict[str, Any]]:

@@ -1,12 +1,35 @@
 """Anybody's meshes: a card says which files make up a sample and what their arrays mean.
 
     card.yaml -> read_card -> Card -> MeshSource -> ingest
+    folder -> look_at -> FolderLook -> draft_card -> card.yaml
 
-Patterns find the files, rows are put together from their arrays, parameters come from tables.
+card, types      the card, read and checked
+patterns         where the files of a sample are; parameters: numbers of a sample, from tables
+rows, source     from the files of a sample to its rows; a card as a source of samples
+folder_look      what a folder holds (layout, file_look, parameter_look, shape)
+draft            what a first card should say (roles); draft_text: that card as text
 """
 
 from slipstream.data.cards.card import read_card
+from slipstream.data.cards.draft_text import draft_card
+from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
+from slipstream.data.cards.folder_look import FolderLook, look_at
+from slipstream.data.cards.parameter_look import Column, ParameterLook
+from slipstream.data.cards.shape import Shape
 from slipstream.data.cards.source import MeshSource
 from slipstream.data.cards.types import Card
 
-__all__ = ["Card", "MeshSource", "read_card"]
+__all__ = [
+    "ArrayLook",
+    "Card",
+    "Column",
+    "FileLook",
+    "FolderLook",
+    "MeshSource",
+    "ParameterLook",
+    "Shape",
+    "draft_card",
+    "look_at",
+    "look_at_file",
+    "read_card",
+]

@@ -47,8 +47,8 @@ from slipstream.data.cards.types import (
     ParameterValue,
     Splits,
 )
-from slipstream.data.fields import Field
-from slipstream.data.readers.vtk import Location
+from slipstream.data.meshes import Location
+from slipstream.data.store import Field
 
 __all__ = ["Card", "read_card"]
 

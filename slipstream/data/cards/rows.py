@@ -11,20 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.averages import cells_to_points, points_to_cells
 from slipstream.data.cards.types import ArrayValue, Card, ComputedValue
 from slipstream.data.geometry import (
+    Matched,
     NoNormalError,
     cell_normals,
+    cells_to_points,
+    check_order,
     distance_to_triangles,
+    find_winding,
     in_box,
+    match_exactly,
+    match_nearly,
     point_normals,
+    points_to_cells,
 )
-from slipstream.data.matching import Matched, check_order, match_exactly, match_nearly
-from slipstream.data.meshes.cells import triangle_cells
-from slipstream.data.meshes.openfoam import INTERNAL
-from slipstream.data.orientation import find_winding
-from slipstream.data.readers.vtk import Location, Mesh, Wanted, read_mesh
+from slipstream.data.meshes import INTERNAL, Location, Mesh, Wanted, read_mesh, triangle_cells
 
 Arrays = dict[str, NDArray[Any]]
 

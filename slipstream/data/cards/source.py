@@ -9,15 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from slipstream.data.cards.mesh_files import parts_of
 from slipstream.data.cards.parameters import Row, find_row, numbers, read_one, read_table
 from slipstream.data.cards.patterns import ID, find_files
 from slipstream.data.cards.rows import read_rows
 from slipstream.data.cards.types import Card, ParameterValue
-from slipstream.data.cloud import Cloud
-from slipstream.data.fields import Schema
-from slipstream.data.readers.vtk import describe, resolve
-from slipstream.data.splits import draw_splits
+from slipstream.data.meshes import describe, parts_of, resolve
+from slipstream.data.store import Cloud, Schema, draw_splits
 
 
 @dataclass(frozen=True)

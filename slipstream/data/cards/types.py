@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from slipstream.data.fields import Field, Schema
-from slipstream.data.readers.vtk import Location, Wanted
+from slipstream.data.meshes import Location, Wanted
+from slipstream.data.store import Field, Schema
 
 SCHEMA = 1
 

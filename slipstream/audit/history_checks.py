@@ -1,0 +1,240 @@
+"""Audit of a run's records: how far it went, at which rate, computed by what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from slipstream.audit.artefacts import Artefacts, Row
+from slipstream.audit.certificate import Finding, Span, judge, listed
+from slipstream.runs.config import RunConfig, is_due
+
+_TOLERANCE = 1e-12
+"""Of the largest rate: near its end the cosine cancels, and libraries differ in its last bit."""
+
+
+@dataclass
+class Session:
+    """What one process contributed: the steps after `begin` up to `end`."""
+
+    start: Row
+    begin: int
+    end: int
+    train: list[Row] = field(default_factory=list)
+
+
+def sessions_of(run: Artefacts) -> list[Session]:
+    """The processes whose steps count, each up to where the next one went on from."""
+    found: list[Session] = []
+    for row in run.rows or ():
+        if row["kind"] == "start":
+            found = [session for session in found if session.begin < row["step"]]
+            if found:
+                found[-1].end = row["step"]
+            found.append(Session(row, row["step"], run.step))
+        elif row["kind"] == "train" and found:
+            found[-1].train.append(row)
+    return found
+
+
+def check_finished(run: Artefacts) -> Finding:
+    """The run has reached its last step and says so."""
+    assert run.config
+    wrong, last = [], run.config.steps
+    if run.step != last:
+        wrong.append(f"the newest checkpoint must be of step {last}, got {run.step}")
+    stops = [row for row in run.of_kind("stop") if row["reason"] == "finished"]
+    if not any(row["step"] == last for row in stops):
+        wrong.append(f"the run must have a record that it finished at step {last}, got none")
+    when = f" at {stops[-1]['time']}" if stops else ""
+    return judge("finished", wrong, f"all {last} steps, finished{when}")
+
+
+def check_records(run: Artefacts) -> Finding:
+    """Losses and validations are there for every step at which they were due."""
+    assert run.config
+    config = run.config
+    due = {
+        step for step in range(1, run.step + 1) if is_due(step, config.evaluate_every, config.steps)
+    }
+    validated = {row["step"] for row in run.of_kind("validation") if row["step"] <= run.step}
+    missing = _missing_train(run, config)
+    wrong = []
+    if missing:
+        wrong.append(
+            f"a train record must be there for every step due, got none of {listed(missing)}"
+        )
+    if due - validated:
+        absent = sorted(due - validated)
+        wrong.append(f"a validation must be there for every step due, got none of {listed(absent)}")
+    if validated - due:
+        extra = sorted(validated - due)
+        wrong.append(f"validations must be where they are due only, got some of {listed(extra)}")
+    trained = sum(row["step"] <= run.step for row in run.of_kind("train"))
+    seen = f"{trained} train records and {len(due)} validations, at every step due"
+    return judge("records", wrong, seen)
+
+
+def _missing_train(run: Artefacts, config: RunConfig) -> list[int]:
+    """Steps without a train record; each session has its own interval, which may change."""
+    found: list[int] = []
+    for session in sessions_of(run):
+        there = {row["step"] for row in session.train}
+        every = session.start.get("log_every", config.log_every)
+        steps = range(session.begin + 1, session.end + 1)
+        found += [s for s in steps if is_due(s, every, config.steps) and s not in there]
+    return found
+
+
+def check_optimizer(run: Artefacts) -> Finding:
+    """Every parameter was updated in every step that was not skipped."""
+    assert run.last
+    taken = run.step - run.last.state["skipped"]
+    state, names = run.last.optimizer, run.last.weights
+    wrong = []
+    without = [name for name in names if run.step and f"{name}.step" not in state]
+    if without:
+        wrong.append(
+            f"the optimiser must have a state of every parameter, got none of {listed(without)}"
+        )
+    counts = {name: state[f"{name}.step"].item() for name in names if f"{name}.step" in state}
+    other = [f"{name} {count:g}" for name, count in counts.items() if count != taken]
+    if other:
+        wrong.append(
+            f"the optimiser must have updated every parameter {taken} times, got {listed(other)}"
+        )
+    alien = {key.rpartition(".")[0] for key in state} - names.keys()
+    if alien:
+        wrong.append(
+            f"the optimiser must know the model's parameters only, got {listed(sorted(alien))}"
+        )
+    moments = ((name, state.get(f"{name}.exp_avg_sq")) for name in names)
+    idle = [name for name, moment in moments if moment is not None and not moment.any()]
+    notes = [f"no gradient has come to {listed(idle)} for long"] if idle else []
+    skipped = f", {run.last.state['skipped']} steps skipped" if run.last.state["skipped"] else ""
+    return judge(
+        "optimiser", wrong, f"{taken} updates of each of {len(counts)} parameters{skipped}", notes
+    )
+
+
+def check_draws(run: Artefacts) -> Finding:
+    """As many batches were drawn as steps taken, of the config's size, in its seed's order."""
+    assert run.config
+    config = run.config
+    wrong = []
+    for step, saved in run.checkpoints.items():
+        place, processes = saved.state["loader"], saved.state["processes"]
+        wanted = {"seed": config.seed, "batch_size": config.batch, "world_size": processes}
+        wanted |= {"shuffle": True, "even": True}
+        wrong += [
+            f"{saved.name} must draw with {name} {value}, got {place.get(name)}"
+            for name, value in wanted.items()
+            if place.get(name) != value
+        ]
+        epoch = math.ceil(place["samples"] / max(1, config.batch * processes))
+        drawn = place["epoch"] * epoch + place["position"]
+        if drawn != step:
+            wrong.append(f"{saved.name} must have drawn {step} batches, got {drawn}")
+    samples = config.batch * (run.last.state["processes"] if run.last else 1)
+    seen = f"{run.step} batches of {samples} samples, in the order of seed {config.seed}"
+    return judge("draws", wrong, seen)
+
+
+def check_schedule(run: Artefacts) -> Finding:
+    """The learning rate of every record is that of the config."""
+    assert run.config
+    optim = run.config.optim
+    rows = run.of_kind("train")
+    wrong = []
+    for row in rows:
+        wanted = _rate(row["step"], run.config)
+        if not abs(row["learning_rate"] - wanted) <= _TOLERANCE * optim.learning_rate:
+            wrong.append(f"{row['learning_rate']} at step {row['step']} instead of {wanted}")
+    length = run.config.schedule or run.config.steps
+    seen = (
+        f"{len(rows)} records have the rate of {optim.learning_rate}, warm-up {optim.warmup} and a"
+        f" cosine over {length} steps"
+    )
+    got = [f"the learning rate must be the config's, got {listed(wrong)}"] if wrong else []
+    return judge("schedule", got, seen)
+
+
+def _rate(step: int, config: RunConfig) -> float:
+    """Written a second time: linear to the largest rate, then half a cosine down to zero."""
+    length = config.schedule or config.steps
+    rising = max(1, round(config.optim.warmup * length))
+    if step <= rising:
+        return config.optim.learning_rate * (step / rising)
+    passed = (step - rising - 1) / max(1, length - rising)
+    return config.optim.learning_rate * math.cos(math.pi / 2 * passed) ** 2
+
+
+def check_implementation(run: Artefacts) -> Finding:
+    """What computed each step is recorded, without gaps, and in the precision of the config."""
+    assert run.config and run.last
+    sessions, spans = sessions_of(run), spans_of(run)
+    wrong, notes = [], []
+    begin = sessions[0].begin if sessions else run.step
+    if begin:
+        wrong.append(f"a start must be recorded at step 0, got none for steps 1 to {begin}")
+    processes = run.last.state["processes"]
+    for session in sessions:
+        start, where = session.start, f"the start at step {session.begin}"
+        if start["precision"] != run.config.precision:
+            wrong.append(
+                f"{where} must have precision {run.config.precision}, got {start['precision']}"
+            )
+        if start["processes"] != processes:
+            wrong.append(f"{where} must have {processes} processes, got {start['processes']}")
+    for span in spans:
+        if span.kernels is None:
+            steps = f"steps {span.first} to {span.last}"
+            notes.append(f"{steps} were interrupted before a record of their kernels")
+    differing = _differing(spans)
+    if differing:
+        notes.append(f"not the same in all steps: {', '.join(differing)}")
+    kernels = dict.fromkeys(span.kernels for span in spans if span.kernels)
+    seen = f"steps 1 to {run.step} in {len(sessions)} sessions, {run.config.precision}"
+    return judge("implementation", wrong, f"{seen}: {'; '.join(kernels)}", notes)
+
+
+def spans_of(run: Artefacts) -> tuple[Span, ...]:
+    """Which steps ran on what, neighbours that are alike put together."""
+    found: list[Span] = []
+    for span in _single_spans(run):
+        if found and replace(found[-1], first=span.first, last=span.last) == span:
+            found[-1] = replace(found[-1], last=span.last)
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def _single_spans(run: Artefacts) -> Iterator[Span]:
+    for session in sessions_of(run):
+        start = session.start
+        ends = [
+            (row["step"], row["kernels"]) for row in session.train if row["step"] <= session.end
+        ]
+        # Between its last record and its interruption a process computes as before.
+        ends.append((session.end, ends[-1][1] if ends else start.get("kernels")))
+        begin = session.begin
+        for end, kernels in ends:
+            if end > begin:
+                yield Span(
+                    begin + 1,
+                    end,
+                    kernels,
+                    start["precision"],
+                    start["device"],
+                    start["threads"],
+                    start["processes"],
+                    start.get("commit"),
+                    start["versions"],
+                )
+                begin = end
+
+
+def _differing(spans: tuple[Span, ...]) -> list[str]:
+    names = ("kernels", "precision", "device", "threads", "processes", "commit", "versions")
+    return [n for n in names if any(getattr(s, n) != getattr(spans[0], n) for s in spans)]

@@ -1,0 +1,194 @@
+"""The audit of a study: its runs one by one, and whether they differ in nothing but the variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from slipstream.audit.certificate import Certificate, Finding, RunAudit, judge, listed
+from slipstream.audit.run_audit import audit_run
+from slipstream.core.configs import differences
+from slipstream.core.runtime import versions
+from slipstream.runs.config import FREE, OWN
+from slipstream.runs.folder import RunFolder, find_runs
+from slipstream.runs.study_file import NAME as STUDY
+from slipstream.runs.study_file import PlannedCell, read_planned
+
+
+def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> Certificate:
+    """Audit the run or the study of a folder; `progress` is told runs done and runs in all.
+
+    Raises ValueError where the folder is neither.
+    """
+    if not path.is_dir():
+        raise ValueError(f"{path} must be the folder of a run or a study, got no such folder")
+    alone = RunFolder(path).exists
+    folders = [path] if alone else [run.path for run in find_runs(path)]
+    planned = not alone and (path / STUDY).is_file()
+    if not folders and not planned:
+        raise ValueError(
+            f"{path} must be a run, with a {RunFolder(path).config_file.name}, or a study, with"
+            " runs below it, got neither"
+        )
+    runs = []
+    for done, folder in enumerate(folders, start=1):
+        runs.append(audit_run(folder, str(path if alone else folder.relative_to(path))))
+        if progress:
+            progress(done, len(folders))
+    across = {} if alone else audit_across(runs)
+    if planned:
+        across["study"] = (check_cells(path, runs),)
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return Certificate(str(path), date, versions(), tuple(runs), across)
+
+
+def audit_across(runs: Iterable[RunAudit]) -> dict[str, tuple[Finding, ...]]:
+    """What must be equal among the runs of each experiment."""
+    groups: dict[str, list[RunAudit]] = {}
+    for run in runs:
+        if run.config is not None:
+            groups.setdefault(run.config.experiment, []).append(run)
+    return {
+        name: (
+            _check_configs(group),
+            _check_data(group),
+            _check_steps(group),
+            _check_starts(group),
+            _check_means(group),
+        )
+        for name, group in groups.items()
+    }
+
+
+def _check_configs(runs: Sequence[RunAudit]) -> Finding:
+    """One config, but for variant and seed, and for where and how often things are written."""
+    wrong = []
+    for run in runs[1:]:
+        found = differences(runs[0].config, run.config, ignored=(*FREE, *OWN))
+        if found:
+            wrong.append(
+                f"{run.path} must have the config of {runs[0].path} but for variant and seed, got"
+                f" other values (there, here) of {'; '.join(found)}"
+            )
+    seen = f"{len(runs)} runs differ in variant and seed alone"
+    return judge("configs", wrong, seen, _without_partner(runs))
+
+
+def _without_partner(runs: Sequence[RunAudit]) -> list[str]:
+    """Seeds that one variant has and another lacks."""
+    there = {(run.config.model.variant, run.config.seed) for run in runs if run.config}
+    variants, seeds = (sorted({cell[i] for cell in there}) for i in (0, 1))
+    absent = [f"{v} seed {s}" for v in variants for s in seeds if (v, s) not in there]
+    return [f"no run of {listed(absent)}"] if absent else []
+
+
+def _check_data(runs: Sequence[RunAudit]) -> Finding:
+    wrong = []
+    for key in ("data_hash", "split_hash"):
+        found = _grouped(runs, partial(_hash, key))
+        if len(found) > 1:
+            wrong.append(f"{key} must be the same in all runs, got {_several(found)}")
+    one = [_hash(key, runs[0]) for key in ("data_hash", "split_hash")]
+    return judge("same data", wrong, f"all runs have data {one[0]} and splits {one[1]}")
+
+
+def _hash(key: str, run: RunAudit) -> str:
+    return (getattr(run, key) or "unknown")[:12]
+
+
+def _check_steps(runs: Sequence[RunAudit]) -> Finding:
+    found = _grouped(runs, lambda run: str(run.step))
+    wrong = []
+    if len(found) > 1:
+        wrong.append(f"all runs must have reached the same step, got {_several(found)}")
+    return judge("same steps", wrong, f"all runs have taken {runs[0].step} steps")
+
+
+def _check_starts(runs: Sequence[RunAudit]) -> Finding:
+    """Parameters that variants share by name and shape began equal, for each seed."""
+    known: dict[tuple[int, str], tuple[str, str]] = {}
+    wrong, compared = [], 0
+    for run in runs:
+        assert run.config
+        other: dict[str, list[str]] = {}
+        for name, (shape, bits) in run.initial.items():
+            key = (run.config.seed, f"{name} {shape}")
+            before, where = known.setdefault(key, (bits, run.path))
+            compared += where != run.path
+            if bits != before:
+                other.setdefault(where, []).append(name)
+        wrong += [
+            f"{run.path} must have started as {where} where they share parameters, got others of"
+            f" {listed(names)}"
+            for where, names in other.items()
+        ]
+    return judge("shared start", wrong, f"{compared} shared parameters started bitwise equal")
+
+
+def _check_means(runs: Sequence[RunAudit]) -> Finding:
+    """Precision and number of processes are the same; device and kernels, which may differ, are
+    said."""
+    runs = [run for run in runs if run.spans] or runs
+    wrong, notes = [], []
+    for what in ("precision", "processes"):
+        found = _grouped(runs, partial(_of_spans, what))
+        if len(found) > 1:
+            wrong.append(f"{what} must be the same in all runs, got {_several(found)}")
+    coupled = [run for run in runs if not _of_spans("kernels", run).startswith("none:")]
+    for what in ("device", "kernels", "threads", "commit", "versions"):
+        found = _grouped(coupled if what == "kernels" else runs, partial(_of_spans, what))
+        if len(found) > 1:
+            notes.append(f"{what} not the same in all runs: {_several(found)}")
+    precision, processes = (_of_spans(what, runs[0]) for what in ("precision", "processes"))
+    seen = f"all runs in {precision} with processes: {processes}"
+    return judge("same means", wrong, seen, notes)
+
+
+def _of_spans(what: str, run: RunAudit) -> str:
+    values = dict.fromkeys(str(getattr(span, what)) for span in run.spans)
+    return " then ".join(values) or "nothing recorded"
+
+
+def _grouped(runs: Sequence[RunAudit], value: Callable[[RunAudit], str]) -> dict[str, list[str]]:
+    """The paths of the runs by a value of theirs."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        found.setdefault(value(run), []).append(run.path)
+    return found
+
+
+def _several(found: Mapping[str, Sequence[str]]) -> str:
+    return " and ".join(f"{value} ({listed(paths)})" for value, paths in found.items())
+
+
+def check_cells(study: Path, runs: Sequence[RunAudit]) -> Finding:
+    """Every cell that the study lists is there, finished, and the run that it should be."""
+    try:
+        cells = read_planned(study)
+    except (ValueError, OSError) as error:
+        return judge("cells", [str(error)], "")
+    there = {run.path: run for run in runs}
+    wrong = [sentence for cell in cells for sentence in _wrong_cell(cell, there)]
+    extra = sorted(there.keys() - {_plain(cell.path) for cell in cells})
+    notes = [f"runs that the study does not list: {listed(extra)}"] if extra else []
+    return judge("cells", wrong, f"all {len(cells)} cells are there and finished", notes)
+
+
+def _wrong_cell(cell: PlannedCell, there: Mapping[str, RunAudit]) -> Iterator[str]:
+    run = there.get(_plain(cell.path))
+    if run is None:
+        yield f"finished: {cell.path} must be the run {cell.name}, got no run there"
+    elif run.config is not None and run.name != cell.name:
+        yield f"{cell.path} must be the run {cell.name}, got {run.name}"
+    elif run.config is None or not _finished(run):
+        yield f"finished: {cell.path} must have finished, got step {run.step}"
+
+
+def _finished(run: RunAudit) -> bool:
+    return any(finding.check == "finished" and finding.holds for finding in run.findings)
+
+
+def _plain(path: str) -> str:
+    return str(Path(path))

@@ -1,0 +1,286 @@
+"""Audit of the weights in a run's files: which there are, where they began, how they moved."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from slipstream.audit.artefacts import Artefacts, Saved
+from slipstream.audit.certificate import Finding, judge, listed
+from slipstream.core.runtime import package_version
+from slipstream.models.structure import Shapes
+from slipstream.runs.config import RunConfig
+from slipstream.runs.model_file import build_model, weight_shapes
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
+"""Of parameters, by the precision of the config; bf16 is autocast."""
+_ADAM_EPSILON = 1e-8
+"""AdamW's usual one; the config has none."""
+Layers = Literal["every", "first", "before", "none"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """In which layers a variant has parts of its own; `before`: once, before all layers."""
+
+    memberships: Layers
+    deslice: Layers = "none"
+    attention: Layers = "none"
+
+
+CLAIMS: Mapping[str, Claim] = {
+    "baseline": Claim("every", attention="every"),
+    "no-token-attention": Claim("every"),
+    "untied": Claim("every", deslice="every", attention="every"),
+    "untied-no-token-attention": Claim("every", deslice="every"),
+    "untied-ln": Claim("every", deslice="every"),
+    "frozen-slice": Claim("first", attention="every"),
+    "frozen-slice-no-token-attention": Claim("first"),
+    "slice-once": Claim("before", attention="every"),
+    "mlp-only": Claim("none"),
+    "mlp-only-wide": Claim("none"),
+}
+"""By name and by hand: a variant defined wrongly in models/ must not define what is right here."""
+
+_PARTS = {
+    "slice memberships": r"(?:blocks\.(\d+)\.coupling\.(?:slice_slots|query)|(once)\.slots)\.",
+    "deslice slots of their own": r"blocks\.(\d+)\.coupling\.deslice_slots\.()",
+    "token attention": (
+        r"(?:blocks\.(\d+)\.coupling\.mix|once\.token_blocks\.(\d+)\.attention)\.(?:query|key)\."
+    ),
+}
+"""How the names of parameters tell what a layer has."""
+
+
+def check_parameters(run: Artefacts) -> Finding:
+    """Names, shapes and counts are those of the variant in the first, the last and the best."""
+    assert run.config and run.schema and run.last
+    config = run.config
+    expected = weight_shapes(config, run.schema)
+    places: dict[str, list[str]] = {}
+    for saved in _looked_at(run):
+        for complaint in _misfits(saved.weights, expected, config):
+            places.setdefault(complaint, []).append(saved.name)
+    wrong = [f"{complaint} (in {', '.join(names)})" for complaint, names in places.items()]
+    numbers = sum(math.prod(shape) for shape in expected.values())
+    wrong += [
+        f"the start at step {row['step']} counted {row['parameters']:,} numbers instead of"
+        f" {numbers:,}"
+        for row in run.of_kind("start")
+        if row["parameters"] != numbers
+    ]
+    seen = f"{len(expected)} parameters, {numbers:,} numbers, exactly those of"
+    return judge("structure", wrong, f"{seen} {config.model.variant}")
+
+
+def _misfits(weights: Mapping[str, Tensor], expected: Shapes, config: RunConfig) -> Iterator[str]:
+    variant, wanted = config.model.variant, _DTYPES[config.precision]
+    missing = [name for name in expected if name not in weights]
+    if missing:
+        yield f"{variant} must have {listed(missing)}, got none"
+    superfluous = [name for name in weights if name not in expected]
+    if superfluous:
+        yield f"{variant} must not have {listed(superfluous)}"
+    fitting = {name: (expected[name], wanted) for name in expected if name in weights}
+    given = {name: (tuple(weights[name].shape), weights[name].dtype) for name in fitting}
+    other = [
+        f"{name} {given[name][0]} of {given[name][1]} instead of {shape} of {dtype}"
+        for name, (shape, dtype) in fitting.items()
+        if given[name] != (shape, dtype)
+    ]
+    if other:
+        yield f"{variant} in {config.precision} must have its shapes and types, got {listed(other)}"
+
+
+def check_memberships(run: Artefacts) -> Finding:
+    """Counted from names alone: where points are sliced, desliced by own slots, tokens attend."""
+    assert run.config
+    variant, layers = run.config.model.variant, run.config.model.size.layers
+    claim = CLAIMS[variant]
+    wanted = dict(zip(_PARTS, (claim.memberships, claim.deslice, claim.attention), strict=True))
+    wrong, seen = [], []
+    for part, pattern in _PARTS.items():
+        expected = _layers(wanted[part], layers)
+        seen.append(f"{part} in {_places(expected)}")
+        for saved in _looked_at(run):
+            found = _found(pattern, saved.weights)
+            if found != expected:
+                wrong.append(
+                    f"{part} of {variant} must be in {_places(expected)}, got {_places(found)} in"
+                    f" {saved.name}"
+                )
+    return judge("memberships", wrong, "; ".join(seen))
+
+
+def _found(pattern: str, names: Iterable[str]) -> set[str]:
+    matches = (re.match(pattern, name) for name in names)
+    return {next(group for group in match.groups() if group) for match in matches if match}
+
+
+def _layers(where: Layers, layers: int) -> set[str]:
+    numbers = {"every": range(layers), "first": range(1), "before": (), "none": ()}[where]
+    return {"once"} if where == "before" else {str(number) for number in numbers}
+
+
+def _places(layers: set[str]) -> str:
+    if layers == {"once"}:
+        return "one place before the layers"
+    found = ", ".join(sorted(layers, key=lambda name: (len(name), name)))
+    return f"layer{'s' * (len(layers) > 1)} {found}" if layers else "no layer"
+
+
+def check_initial(run: Artefacts) -> Finding:
+    """The first checkpoint is what the seed gives, bit for bit."""
+    assert run.config and run.schema and run.first
+    drawn = dict(build_model(run.config, run.schema, "reference").named_parameters())
+    saved = run.first.weights
+    other = [n for n in drawn if n in saved and not same_bits(saved[n], drawn[n].detach())]
+    wrong = []
+    if other:
+        wrong.append(
+            f"{len(other)} of {len(drawn)} parameters did not start at the values of seed"
+            f" {run.config.seed}: {listed(other)}"
+        )
+    notes = []
+    by, now = run.first.state["versions"].get("torch"), package_version("torch")
+    if by != now:
+        notes.append(f"drawn by torch {by}, compared with values of torch {now}")
+    seen = f"all {len(drawn)} parameters started at the values of seed {run.config.seed}, bitwise"
+    return judge("initial values", wrong, seen, notes)
+
+
+def check_changed(run: Artefacts) -> Finding:
+    """Every parameter moved between the first and the last checkpoint.
+
+    One whose gradients came, but so small that no step of the optimiser reaches its last bit, is
+    noted: the model has no use for it. So it is with the deslice of a layer that slices evenly.
+    """
+    assert run.first and run.last
+    first, last = run.first.weights, run.last.weights
+    counts = {n: _changed(first[n], last[n]) for n in last if n in first}
+    unmoved = [name for name, count in counts.items() if not count]
+    idle = [name for name in unmoved if _too_small_to_move(run.last, name)]
+    still = [name for name in unmoved if name not in idle]
+    wrong = []
+    if still:
+        wrong.append(
+            f"{len(still)} of {len(counts)} parameters have the same bits at step {run.step} as at"
+            f" step 0: {listed([f'{name} ({_gradient(run.last, name)})' for name in still])}"
+        )
+    numbers = sum(tensor.numel() for tensor in last.values())
+    count = f"{len(counts) - len(idle)} of {len(counts)}" if idle else f"all {len(counts)}"
+    seen = f"{count} parameters changed from step 0 to step {run.step}"
+    notes = [f"{name} did not move: {_gradient(run.last, name)}, too small" for name in idle]
+    moved = f"{seen}, {sum(counts.values()):,} of {numbers:,} numbers"
+    return judge("changed", wrong, moved, notes)
+
+
+def _too_small_to_move(saved: Saved, name: str) -> bool:
+    """Whether gradients came, but AdamW's steps are below half the last bit of every number."""
+    moment = saved.optimizer.get(f"{name}.exp_avg_sq")
+    if moment is None or not moment.any():
+        return False
+    value, gradient = saved.weights[name].abs(), moment.double().sqrt()
+    last_bit = torch.nextafter(value, torch.full_like(value, math.inf)).double() - value.double()
+    step = saved.config.optim.learning_rate * gradient / (gradient + _ADAM_EPSILON)
+    return bool((step < last_bit / 2).all())
+
+
+def _gradient(saved: Saved, name: str) -> str:
+    """How large the gradients of a parameter were, as the optimiser remembers."""
+    moment = saved.optimizer.get(f"{name}.exp_avg_sq")
+    if moment is None or not moment.any():
+        return "no gradient came to it"
+    return f"its gradients were about {moment.max().sqrt().item():.0e}"
+
+
+def check_hashes(run: Artefacts) -> Finding:
+    """The files are those that the records speak of, and the model file is the best one."""
+    wrong, notes = [], []
+    rows, starts = run.of_kind("checkpoint", "validation"), run.of_kind("start")
+    for step, saved in run.checkpoints.items():
+        here = [row for row in rows if row["step"] == step]
+        wrong += [
+            f"{saved.name} must have the weights {row['weights'][:12]} of its {row['kind']} record,"
+            f" got {saved.weights_hash[:12]}"
+            for row in here
+            if row["weights"] != saved.weights_hash
+        ]
+        if not here and any(row["step"] == step and row.get("resumed") for row in starts):
+            notes.append(f"{saved.name} has no record: the run was killed there, and resumed")
+        elif not here:
+            wrong.append(f"{saved.name} must have a record of its weights, got none")
+    wrong += _wrong_marks(run) + _wrong_model(run)
+    assert run.model
+    best = run.model.state["metric"]
+    seen = f"{len(run.checkpoints)} checkpoints and the model file are those recorded, the model"
+    return judge("weights", wrong, f"{seen} the best, of step {best.get('step')}", notes)
+
+
+def _wrong_marks(run: Artefacts) -> list[str]:
+    wrong, smallest = [], math.inf
+    for row in run.of_kind("validation"):
+        error = math.inf if row["error"] is None else row["error"]
+        if row["best"] != (error < smallest):
+            wrong.append(
+                f"the validation of step {row['step']}, error {row['error']} after {smallest} at"
+                f" best, must be marked best: {error < smallest}, got {row['best']}"
+            )
+        smallest = min(smallest, error)
+    return wrong
+
+
+def _wrong_model(run: Artefacts) -> list[str]:
+    assert run.model
+    metric = run.model.state["metric"]
+    rows = [row for row in run.of_kind("validation") if row["error"] is not None]
+    if not rows:
+        return ["the model file must be that of a validation, got no record of one"]
+    best = min(rows, key=lambda row: row["error"])
+    if metric.get("step") != best["step"]:
+        return [
+            f"the model file must be that of step {best['step']}, whose validation error"
+            f" {best['error']} is the smallest, got that of step {metric.get('step')}"
+        ]
+    wrong = []
+    if run.model.weights_hash != best["weights"]:
+        wrong.append(
+            f"the model file must have the weights {best['weights'][:12]} of the validation of step"
+            f" {best['step']}, got {run.model.weights_hash[:12]}"
+        )
+    if any(metric.get(name) != best.get(name) for name in ("error", "by_group")):
+        wrong.append(
+            f"the model file must say the error {best['error']} of its step's validation"
+            f" and its groups, got {metric.get('error')}"
+        )
+    return wrong
+
+
+def _looked_at(run: Artefacts) -> list[Saved]:
+    return [saved for saved in (run.first, run.last, run.model) if saved is not None]
+
+
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    return (
+        one.dtype == other.dtype
+        and one.shape == other.shape
+        and torch.equal(_bytes(one), _bytes(other))
+    )
+
+
+def _changed(one: Tensor, other: Tensor) -> int:
+    """Numbers whose bits differ; all where dtype or shape do."""
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return other.numel()
+    return int((_bytes(one) != _bytes(other)).any(-1).sum())
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    """A row of bytes for every number."""
+    return tensor.contiguous().reshape(-1, 1).view(torch.uint8)

@@ -1,0 +1,11 @@
+"""Every command, and how it is found; nothing else lives here.
+
+app      the command line itself: names to commands, and errors to one sentence and an exit code
+lazy     groups of commands that are imported when they are called
+shared   what several commands share: bars, options, settings
+The other modules are commands, one or a few each; `data` and `bench` are groups.
+"""
+
+from slipstream.cli.app import main
+
+__all__ = ["main"]

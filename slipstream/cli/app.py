@@ -1,0 +1,68 @@
+"""The command line. Bad input ends with one sentence and exit code 2, never a traceback.
+
+A command is imported when it is called: one that needs no kernels does not wait for Triton, and
+`slipstream --version` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from slipstream.cli.lazy import lazy_group
+from slipstream.core.errors import TrainingStopped
+from slipstream.core.version import VERSION
+
+COMMANDS = {
+    "bench": "slipstream.cli.bench:app",
+    "data": "slipstream.cli.data:app",
+    "demo": "slipstream.cli.demo:demo",
+    "train": "slipstream.cli.train:train",
+    "study": "slipstream.cli.study:study",
+    "audit": "slipstream.cli.audit:audit",
+    "evaluate": "slipstream.cli.evaluate:evaluate",
+    "report": "slipstream.cli.report:report",
+    "variants": "slipstream.cli.machine:variants",
+    "doctor": "slipstream.cli.machine:doctor",
+}
+"""Where each is: a function, or an app of several commands."""
+
+
+app = typer.Typer(
+    cls=lazy_group(COMMANDS),
+    name="slipstream",
+    help="Transolver neural operators: ablations, fused slice/deslice, prediction on meshes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def main() -> None:
+    # In this mode alone does MKL promise the same digits run after run. Read at its first use.
+    os.environ.setdefault("MKL_CBWR", "AUTO")
+    try:
+        app(prog_name="slipstream")
+    except OSError as error:
+        where = f"cannot use {str(error.filename)!r}: " if error.filename else ""
+        print(f"slipstream: {where}{error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
+    except ValueError as error:
+        print(f"slipstream: {error}", file=sys.stderr)
+        sys.exit(2)
+    except TrainingStopped as error:
+        print(f"slipstream: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        print(f"slipstream {VERSION}")
+        raise typer.Exit

@@ -1,0 +1,45 @@
+"""`slipstream data check` and `merge`: verify a store, join its shards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipstream.cli.shared import Json, Workers, bar, warn
+from slipstream.data.benchmarks import manifest_warnings
+from slipstream.data.store import check_store, merge, open_store
+
+StorePath = Annotated[Path, typer.Argument(help="Folder of the store.")]
+
+
+def check(store: StorePath, workers: Workers = 1, as_json: Json = False) -> None:
+    """Verify a store: every byte, number, split and statistic. Exit code 1 where one is wrong.
+
+    Example: slipstream data check stores/flow
+    """
+    with bar(f"check {store}") as advance:
+        findings = check_store(store, workers=workers, progress=advance)
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    elif findings:
+        print("\n".join(str(finding) for finding in findings))
+    else:
+        found = open_store(store)
+        sizes = ", ".join(f"{len(ids)} {split}" for split, ids in found.splits.items())
+        print(f"{store} is good: {len(found.manifest.samples)} samples ({sizes}).")
+    if findings:
+        raise typer.Exit(1)
+
+
+def merge_shards(store: StorePath) -> None:
+    """Make the manifest of a store whose shards are all done.
+
+    Example: slipstream data merge stores/flow
+    """
+    manifest = merge(store)
+    print(f"{store}: {len(manifest.samples)} samples, {len(manifest.quarantined)} quarantined.")
+    warn(manifest_warnings(manifest))

@@ -1,0 +1,200 @@
+"""`slipstream evaluate`: test errors of trained models. Bad input raises ValueError."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream.cli.shared import bar
+from slipstream.core.configs import differences
+from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
+from slipstream.evaluation.summary import Summary, definition_of, spread_text, summarise
+from slipstream.evaluation.vtk_export import write_vtp
+from slipstream.runs.config import FREE, OWN
+from slipstream.runs.evaluation_file import Evaluation, Protocol, predictions_of
+from slipstream.runs.folder import RunFolder, find_runs
+from slipstream.runs.prediction_file import read_prediction
+
+Measured = tuple[RunFolder, Evaluation]
+_ANY_WIDTH = 10_000
+
+
+def evaluate(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="RUN_OR_STUDY...", help="Folders of runs, or studies.")
+    ],
+    split: Annotated[str, typer.Option(help="Of the store.")] = "test",
+    full: Annotated[bool, typer.Option("--full", help="All points of a sample at once.")] = False,
+    repeats: Annotated[int, typer.Option(help="Independent draws of the points.")] = 1,
+    samples: Annotated[
+        str, typer.Option(help="To predict for pictures, with commas; else the median one.")
+    ] = "",
+    store: Annotated[Path | None, typer.Option(help="Where the data are now, if moved.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
+    vtk: Annotated[
+        bool, typer.Option("--vtk", help="Also write the predictions as .vtp for ParaView.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also what was evaluated so.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Measure trained models on the test split, and save predictions for pictures.
+
+    Relative L1 on normalised outputs as in training, relative L1 and L2 of each variable in
+    physical units. What was measured so before is not measured again. Runs without a model yet are
+    named and left out.
+
+    Example: slipstream evaluate studies/poisson --repeats 6
+    """
+    protocol = Protocol(split=split, full=full, repeats=repeats)
+    pictures = tuple(name.strip() for name in samples.split(",") if name.strip())
+    wanted = Wanted(protocol=protocol, pictures=pictures, device=device, store=store, again=again)
+    runs, without = runs_below(paths)
+    with bar("evaluate") as advance:
+        rows = evaluate_runs(runs, wanted, lambda _, done, total: advance(done, total))
+    if vtk:
+        for run, row in zip(runs, rows, strict=True):
+            for file in predictions_of(run, row).values():
+                write_vtp(file.with_suffix(".vtp"), read_prediction(file))
+    if as_json:
+        found = [_as_json(row) for row in rows]
+        print(json.dumps({"evaluations": found, "without_model": without}, indent=2))
+        return
+    _print(list(zip(runs, rows, strict=True)))
+    for path in without:
+        print(f"{path}: left out, no model yet")
+
+
+def _as_json(row: Evaluation) -> dict[str, Any]:
+    """As in its record, and with the relative standard deviation of every number."""
+    numbers = [{**asdict(number), "relative_std": number.relative_std} for number in row.numbers]
+    return {**asdict(row), "numbers": numbers}
+
+
+def runs_below(paths: Sequence[Path]) -> tuple[list[RunFolder], list[str]]:
+    """The runs with a model at or below some folders, and the paths of those without one."""
+    runs: list[RunFolder] = []
+    for path in paths:
+        found = list(find_runs(path))
+        if not found:
+            raise ValueError(
+                f"{path} must be a run or a folder with runs below it, got neither"
+                if path.is_dir()
+                else f"{path} must be the folder of a run or a study, got no such folder"
+            )
+        runs += found
+    with_model = [run for run in runs if run.model_file.is_file()]
+    if not with_model:
+        raise ValueError(
+            f"{runs[0].path} must have a {runs[0].model_file.name}, got none: train it first"
+        )
+    return with_model, [str(run.path) for run in runs if not run.model_file.is_file()]
+
+
+def _print(measured: Sequence[Measured]) -> None:
+    """A table of every experiment; runs of other data, sizes or settings get one of their own."""
+    for experiment in dict.fromkeys(row.experiment for _, row in measured):
+        groups = _alike([pair for pair in measured if pair[1].experiment == experiment])
+        for group in groups:
+            _print_group(group)
+            other = _other(groups[0][0], group[0])
+            if other:
+                print(f"Not as in the first table of {experiment} (there, here): {other}.")
+
+
+def _alike(measured: Sequence[Measured]) -> list[list[Measured]]:
+    """Those that differ in variant and seed alone are together."""
+    groups: list[list[Measured]] = []
+    for pair in measured:
+        home = next((group for group in groups if not _other(group[0], pair)), None)
+        if home is None:
+            groups.append([pair])
+        else:
+            home.append(pair)
+    return groups
+
+
+def _other(one: Measured, other: Measured) -> str:
+    """In what two runs differ, variant and seed aside."""
+    found = differences(one[0].read_config(), other[0].read_config(), ignored=(*FREE, *OWN))
+    hashes = [row.data_hash for _, row in (one, other)]
+    if hashes[0] != hashes[1]:
+        found.append(f"data: {hashes[0][:12]}, {hashes[1][:12]}")
+    return "; ".join(found)
+
+
+def _print_group(measured: Sequence[Measured]) -> None:
+    rows = [row for _, row in measured]
+    summaries, first = summarise(rows), rows[0]
+    title = f"{first.experiment}: errors on the {first.protocol.split} split"
+    _print_whole(errors_table(title, summaries))
+    for measure in first.definitions:
+        print(f"{measure}: {definition_of(first, measure)}.")
+    if spread_text(summaries):
+        print(spread_text(summaries))
+    noise = max((s.noise for s in summaries if s.noise is not None), default=None)
+    if noise is not None:
+        _print_whole(noise_table(f"{first.experiment}: noise over the draws", summaries))
+        print("Standard deviation over the draws, and its share of the error; mean over the seeds.")
+        print(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
+    for sentence in _not_shown(measured):
+        print(sentence)
+
+
+def _print_whole(table: Table) -> None:
+    """On lines as long as it needs, however narrow the terminal is."""
+    width = Console(width=_ANY_WIDTH).measure(table).maximum
+    Console(width=max(Console().width, width)).print(table)
+
+
+def _not_shown(measured: Sequence[Measured]) -> Iterator[str]:
+    """Runs of a variant and seed that come again: a summary has the last of them."""
+    shown = {(row.variant, row.seed): run for run, row in measured}
+    for run, row in measured:
+        last = shown[row.variant, row.seed]
+        if run.path != last.path:
+            name = f"{row.experiment} {row.variant} seed {row.seed}"
+            yield f"{run.path}: not in the table, which has {name} of {last.path}"
+
+
+def errors_table(title: str, summaries: Sequence[Summary]) -> Table:
+    """A line a number, a column a variant."""
+    return _table(title, summaries, _text)
+
+
+def noise_table(title: str, summaries: Sequence[Summary]) -> Table:
+    """The same, of the spread over the draws."""
+    return _table(title, summaries, _noise_text)
+
+
+def _table(title: str, summaries: Sequence[Summary], text: Callable[[Summary], str]) -> Table:
+    table = Table(title=title)
+    table.add_column("error", no_wrap=True)
+    found = {(s.name, s.variant): s for s in summaries}
+    names, variants = (list(dict.fromkeys(key[i] for key in found)) for i in (0, 1))
+    for variant in variants:
+        seeds = max(len(s.seeds) for s in summaries if s.variant == variant)
+        name = variant + (f", {seeds} seeds" if seeds > 1 else "")
+        table.add_column(name, justify="right")
+    for name in names:
+        cells = [found.get((name, variant)) for variant in variants]
+        table.add_row(name, *("-" if cell is None else text(cell) for cell in cells))
+    return table
+
+
+def _text(summary: Summary) -> str:
+    spread = "" if summary.std is None else f" ± {summary.std:.2g}"
+    return f"{summary.mean:.4g}{spread}"
+
+
+def _noise_text(summary: Summary) -> str:
+    if summary.draw_std is None:
+        return "-"
+    share = summary.draw_relative_std
+    return f"{summary.draw_std:.2g}" + ("" if share is None else f" ({100 * share:.2g} %)")

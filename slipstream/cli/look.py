@@ -1,0 +1,167 @@
+"""`slipstream data inspect`: what a mesh, or a folder of them, holds, and a first card for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from slipstream.cli.shared import bar
+from slipstream.data.cards import (
+    ArrayLook,
+    Column,
+    FileLook,
+    FolderLook,
+    ParameterLook,
+    Shape,
+    draft_card,
+    look_at,
+)
+
+
+def inspect(
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE_OR_FOLDER", help="A mesh, or a folder of meshes.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Write a card here; a file that exists is left alone.")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(help="The file of a sample whose points become the rows of the card."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Look at every sample, not at three.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Say what is in a mesh, or in a folder of samples, and write a card to ingest it with.
+
+    Arrays with their ranges, NaN, guessed role and unit; what differs between samples; parameters.
+    The card is YAML with comments: check its units, then run `slipstream data ingest mesh`.
+
+    Example: slipstream data inspect runs --out card.yaml
+    """
+    if out is not None and out.exists():
+        raise ValueError(f"{out} must not exist yet, so that no card is lost, got one")
+    if out is not None and not out.parent.is_dir():
+        raise ValueError(f"{out} must be in a folder that exists, got no {out.parent}")
+    if not path.exists():
+        raise ValueError(f"{path} must be a mesh or a folder of meshes, got no such file")
+    with bar(f"inspect {path}") as advance:
+        look = look_at(path, every=every, advance=advance)
+    if out is not None:
+        card = draft_card(look, file)
+        with out.open("x", encoding="utf-8") as opened:
+            opened.write(card)
+    if as_json:
+        typer.echo(json.dumps({**look.to_json(), "card": out and str(out)}, indent=2))
+        return
+    _show(look, path)
+    if out is None:
+        typer.echo(f"Write a card: slipstream data inspect {path} --out card.yaml")
+    else:
+        typer.echo(
+            f"Wrote {out}: check its units, then run\n"
+            f"  slipstream data ingest mesh {look.folder} STORE --card {out}"
+        )
+
+
+def _show(look: FolderLook, path: Path) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=150)
+    if len(look.ids) > 1 or path.is_dir():
+        read = max(len(samples) for samples in look.looks.values())
+        some = ", ".join(look.ids[:3]) + (", ..." if len(look.ids) > 3 else "")
+        typer.echo(f"{path}: {_count(len(look.ids), 'sample')} ({some}), {read} looked at.")
+    for file, samples in look.looks.items():
+        first = next(iter(samples.values()))
+        typer.echo(f"\n{file}: {look.layout.files[file]}" if path.is_dir() else f"{path}")
+        typer.echo(f"  {_shape_text(first.shape)}")
+        arrays = look.common(file)
+        if arrays:
+            console.print(_array_table(arrays, samples))
+        else:
+            typer.echo("  No arrays.")
+    for parameters in look.parameters:
+        where = "one file a sample" if parameters.id is None else f"id in {parameters.id!r}"
+        typer.echo(f"\n{parameters.file}: parameters, {where}")
+        console.print(_parameter_table(parameters))
+    warnings = look.notes if path.is_dir() else _warnings(look)
+    for note in warnings:
+        typer.echo(f"! {note}")
+    typer.echo("")
+
+
+def _warnings(look: FolderLook) -> tuple[str, ...]:
+    """Of the one file."""
+    files = [found for samples in look.looks.values() for found in samples.values()]
+    return tuple(warning for found in files for warning in found.warnings)
+
+
+def _shape_text(shape: Shape) -> str:
+    kinds = ", ".join(f"{count:,} {name}" for name, count in shape.cell_kinds.items())
+    said = [f"{shape.kind}", f"{shape.points:,} points", f"{shape.cells:,} cells ({kinds})"]
+    if shape.open_edges is not None:
+        said.append("closed" if not shape.open_edges else f"open ({shape.open_edges:,} edges)")
+    if shape.outward is not None:
+        said.append(f"faces turned {'outward' if shape.outward else 'inward'}")
+    low, high = (", ".join(f"{x:.5g}" for x in corner) for corner in (shape.low, shape.high))
+    return f"{', '.join(said)}\n  from ({low}) to ({high})"
+
+
+def _array_table(arrays: Iterable[ArrayLook], samples: Mapping[str, FileLook]) -> Table:
+    """Ranges are over the samples that were looked at, means are the means of theirs."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("  array", "at", "type"):
+        table.add_column(title, no_wrap=title == "at")
+    for title in ("least", "mean", "most", "NaN", "inf"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for title in ("looks like", "unit", "because"):
+        table.add_column(title)
+    for array in arrays:
+        found = [look.array(array.name, array.location) for look in samples.values()]
+        same = [other for other in found if other is not None]
+        kind = array.dtype if array.components == 1 else f"{array.components} x {array.dtype}"
+        lows = [min(values) for values in zip(*(a.numbers.low for a in same), strict=True)]
+        means = [sum(v) / len(v) for v in zip(*(a.numbers.mean for a in same), strict=True)]
+        highs = [max(values) for values in zip(*(a.numbers.high for a in same), strict=True)]
+        bad = [sum(a.nan for a in same), sum(a.infinite for a in same)]
+        cells = [f"  {array.name}", array.location, kind]
+        cells += ["\n".join(f"{x:.4g}" for x in numbers) for numbers in (lows, means, highs)]
+        cells += [f"{count:,}" if count else "" for count in bad]
+        cells += [array.guess.role, _unit(array), array.guess.reason]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _unit(array: ArrayLook) -> str:
+    return "" if array.guess.role == "id" else array.guess.unit
+
+
+def _parameter_table(look: ParameterLook) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("  parameter", "numbers", "unit", "because", ""):
+        table.add_column(heading)
+    for column in look.columns:
+        kind = str(column.components) if column.components else "none: text"
+        cells = (f"  {column.name}", kind, column.unit, column.reason, _use(column))
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _use(column: Column) -> str:
+    if column.result:
+        return "looks like a result: not used"
+    return "" if column.varies or not column.components else "the same everywhere: not used"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

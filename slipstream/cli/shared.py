@@ -1,0 +1,88 @@
+"""What the commands that write stores share: bar, shard, settings, what they say at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from slipstream.data.store import Progress as Event
+from slipstream.data.store import Report
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Workers = Annotated[int, typer.Option(help="Processes, a sample at a time each.")]
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr that is told what is done and what there is in all; on no terminal, none."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def ingest_bar(title: str) -> Iterator[Callable[[Event], None]]:
+    """The same for the events of an ingest."""
+    with bar(title) as advance:
+        yield lambda event: advance(event.done, event.total)
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal()):
+        raise ValueError(f"shard must be i/n with whole numbers, as 0/4, got {text!r}")
+    return int(index), int(count)
+
+
+def report_text(report: Report, out: Path, shard: tuple[int, int]) -> str:
+    """What an ingest did: one line, and one for each bad sample."""
+    bad = f", {len(report.quarantined)} quarantined" if report.quarantined else ""
+    then = f"; merge when all {shard[1]} shards are done" if shard[1] > 1 else ""
+    lines = [f"{out}: {len(report.written)} written, {len(report.kept)} kept{bad}{then}."]
+    lines += [f"  {sample}: {reason}" for sample, reason in report.quarantined.items()]
+    return "\n".join(lines)
+
+
+def warn(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        print(f"warning: {warning}")
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """Values by name of "name=value", each JSON or YAML: point, true, 1e5, [1, 2], null."""
+    found: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise ValueError(f"--set must be name=value, got {setting!r}")
+        found[name] = _parse_value(name, value)
+    return found
+
+
+def _parse_value(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)  # to which 1e5 is a number, unlike to YAML
+    except json.JSONDecodeError:
+        pass
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ValueError(f"--set {name} must be a YAML value, got {text!r}") from None

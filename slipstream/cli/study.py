@@ -1,0 +1,135 @@
+"""`slipstream study`: variants and seeds side by side. Bad input raises ValueError."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from slipstream.cli.train import Config, Device, Settings, StoreOption, make_config
+from slipstream.evaluation.compare import Row, compare, read_curve
+from slipstream.models.variants import variant_named
+from slipstream.training.study import Cell, Ending, Means, make_cells, prepare_study, run_study
+
+VARIANTS = "baseline,no-token-attention,mlp-only,slice-once"
+
+
+def study(
+    experiments: Annotated[list[str], typer.Argument(help="Of `slipstream train --list`.")],
+    out: Annotated[Path, typer.Option(help="Folder of the study; what it has is kept.")],
+    variants: Annotated[str, typer.Option(help="Names, with commas between.")] = VARIANTS,
+    seeds: Annotated[str, typer.Option(help="Whole numbers, with commas between.")] = "0,1",
+    store: StoreOption = None,
+    config: Config = None,
+    settings: Settings = None,
+    device: Device = "auto",
+    parallel: Annotated[int, typer.Option(help="Runs at a time, on one GPU or CPU.")] = 1,
+    processes: Annotated[int, typer.Option(help="GPUs of each run, by torchrun.")] = 1,
+    minutes: Annotated[
+        float | None, typer.Option(help="End after so long, saved: the same command goes on.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Train variants x seeds at equal steps and compare them; the same command goes on.
+
+    Finished runs are skipped, interrupted ones resumed; one that fails is reported and the others
+    go on. Exit code 1 where one failed.
+
+    Example: slipstream study poisson --out studies/poisson --seeds 0,1,2 --parallel 2
+    """
+    if store is not None and len(experiments) > 1:
+        raise ValueError(f"--store must be of one experiment, got {len(experiments)} of them")
+    names = [name.strip() for name in variants.split(",")]
+    for name in names:
+        variant_named(name)
+    configs = [make_config(name, config, settings, store=store) for name in experiments]
+    cells = make_cells(configs, names, _whole_numbers(seeds), out)
+    means = Means(device=device, parallel=parallel, processes=processes, minutes=minutes)
+    ready = prepare_study(cells, out)
+    with study_bar(len(ready)) as watch:
+        endings = run_study(ready, out, means, watch)
+    compared = [e.cell for e in endings if e.status in ("finished", "interrupted")]
+    curves = {cell.name: read_curve(cell.folder) for cell in compared}
+    rows = compare(list(curves.values()))
+    done = [ending.cell.name for ending in endings if ending.status == "finished"]
+    failures = {name: told for name in done if (told := curves[name].failure)}
+    if as_json:
+        cells_json = [
+            {"cell": e.cell.name, "status": e.status, "reason": e.reason} for e in endings
+        ]
+        found = {"rows": [asdict(row) for row in rows], "cells": cells_json, "failures": failures}
+        print(json.dumps(found, indent=2))
+    else:
+        _print(rows, endings, out, failures)
+    exit_unless_finished(endings)
+
+
+def exit_unless_finished(endings: Sequence[Ending]) -> None:
+    """With 1 where a run failed, 130 where it was interrupted."""
+    if any(ending.status == "failed" for ending in endings):
+        raise typer.Exit(1)
+    if any(ending.status != "finished" for ending in endings):
+        raise typer.Exit(130)
+
+
+def _whole_numbers(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise ValueError(f"--seeds must be whole numbers with commas between, got {text!r}")
+    return list(dict.fromkeys(map(int, parts)))
+
+
+def _print(
+    rows: Sequence[Row], endings: Sequence[Ending], out: Path, failures: Mapping[str, str]
+) -> None:
+    for experiment in dict.fromkeys(row.experiment for row in rows):
+        own = [row for row in rows if row.experiment == experiment]
+        title = f"{experiment}: best validation error (relative L1) up to step {own[0].step}"
+        table = Table(title=title)
+        table.add_column("variant", no_wrap=True)
+        for heading in ("seeds", "error", "std", "ratio to baseline"):
+            table.add_column(heading, justify="right")
+        for row in own:
+            std = "" if row.std is None else f"{row.std:.4f}"
+            ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
+            table.add_row(row.variant, str(len(row.seeds)), f"{row.mean:.4f}", std, ratio)
+        Console().print(table)
+    for ending in endings:
+        if ending.status != "finished":
+            why = f": {ending.reason}" if ending.reason else ""
+            print(f"{ending.cell.name}: {ending.status}{why}")
+    for name, what in failures.items():
+        print(f"Not comparable, {name}: {what}.")
+    done = sum(ending.status == "finished" for ending in endings)
+    print(f"{done} of {len(endings)} runs are finished: {out}")
+
+
+@contextmanager
+def study_bar(total: int) -> Iterator[Callable[[Sequence[Cell], int], None]]:
+    """Which runs are under way; on no terminal, nothing."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda running, done: None
+        return
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[now]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total, now="")
+
+        def watch(running: Sequence[Cell], done: int) -> None:
+            now = ", ".join(cell.name for cell in running)
+            progress.update(task, completed=done, now=now)
+
+        yield watch

@@ -1,0 +1,141 @@
+"""Batches of a store: the dataset that draws them and the value that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from slipstream.core.checks import check_choice
+from slipstream.core.shapes import Float
+from slipstream.data.batches.normaliser import Normaliser
+from slipstream.data.batches.sampling import Sampling, count_points, draw_exact, draw_window
+from slipstream.data.store import Rows, Schema, Store
+
+Item = tuple[int, int]
+"""(epoch, place in the split): what a draw depends on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Points of some samples, in one tensor, of which coords, features and targets are views."""
+
+    rows: Float[Tensor, "B N W"]
+    schema: Schema
+    samples: tuple[str, ...]
+    normalised: bool = False
+
+    @property
+    def coords(self) -> Float[Tensor, "B N D"]:
+        return self.rows[..., self.schema.columns("coords")]
+
+    @property
+    def features(self) -> Float[Tensor, "B N F"]:
+        return self.rows[..., self.schema.columns("features")]
+
+    @property
+    def targets(self) -> Float[Tensor, "B N K"]:
+        return self.rows[..., self.schema.columns("targets")]
+
+    def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Batch:
+        """On a device, in one copy, which does not wait where the memory is pinned."""
+        return replace(self, rows=self.rows.to(device, non_blocking=True).to(dtype))
+
+    def pin_memory(self) -> Batch:
+        """The loader calls it, for copies that overlap with computing."""
+        return replace(self, rows=self.rows.pin_memory())
+
+    def normalise(self, normaliser: Normaliser) -> Batch:
+        """A new batch of normalised values."""
+        if self.normalised:
+            raise ValueError("a batch must not be normalised twice, got a normalised one")
+        return replace(self, rows=normaliser.rows.forward(self.rows), normalised=True)
+
+    def denormalise(self, normaliser: Normaliser) -> Batch:
+        """A new batch of physical values."""
+        if not self.normalised:
+            raise ValueError("a batch must be normalised to undo it, got physical values")
+        return replace(self, rows=normaliser.rows.inverse(self.rows), normalised=False)
+
+
+class PointDataset(Dataset[Batch]):
+    """Draws from one split of a store. An item is (epoch, index): a pure function with the seed.
+
+    `points` rows a draw: a number, a fraction of each sample's rows (a float), or None for all.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        split: str,
+        *,
+        points: int | float | None = None,
+        sampling: Sampling = "window",
+        seed: int = 0,
+    ) -> None:
+        check_choice("sampling", sampling, ("window", "exact"))
+        self.store, self.split, self.sampling, self.seed = store, split, sampling, seed
+        self.samples = store.ids(split)
+        self._counts = [count_points(points, store.rows(i), i) for i in self.samples]
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, item: Item) -> Batch:
+        """A batch of one draw."""
+        return self.__getitems__([item])
+
+    def __getitems__(self, items: Sequence[Item]) -> Batch:
+        """A batch of draws, read straight into the memory it is handed over in."""
+        self.check_equal_counts([index for _, index in items])
+        points, width = self._counts[items[0][1]], self.store.schema.width
+        rows = _empty((len(items), points, width))
+        for out, (epoch, index) in zip(rows.numpy(), items, strict=True):
+            self._draw(epoch, self.samples[index], out)
+        names = tuple(self.samples[index] for _, index in items)
+        return Batch(rows, self.store.schema, names)
+
+    @property
+    def counts_are_equal(self) -> bool:
+        """Whether all samples give equally many points."""
+        return len(set(self._counts)) <= 1
+
+    def in_batches(self, points: int) -> list[range]:
+        """Places in the split, in order: as many at a time as give at most `points` points, but at
+        least one, and one where the samples give different numbers."""
+        size = max(1, points // max(self._counts)) if self.counts_are_equal else 1
+        return [range(start, min(start + size, len(self))) for start in range(0, len(self), size)]
+
+    def check_equal_counts(self, indices: Sequence[int]) -> None:
+        """Raise unless these samples give equally many points, as those of a batch must."""
+        first = indices[0]
+        for index in indices:
+            if self._counts[index] != self._counts[first]:
+                raise ValueError(
+                    "samples of a batch must have equally many points, got"
+                    f" {self._counts[first]} of {self.samples[first]} and {self._counts[index]} of"
+                    f" {self.samples[index]}: give points as a number, or batches of 1"
+                )
+
+    def _draw(self, epoch: int, sample: str, out: Rows) -> None:
+        rows, points = self.store.rows(sample), len(out)
+        if points == rows:
+            self.store.read_spans(sample, [(0, rows)], out)
+        elif self.sampling == "window":
+            spans = draw_window(self.seed, epoch, sample, rows=rows, points=points)
+            self.store.read_spans(sample, spans, out)
+        else:
+            chosen = draw_exact(self.seed, epoch, sample, rows=rows, points=points)
+            np.take(self.store.array(sample), chosen, axis=0, out=out, mode="clip")
+
+
+def _empty(shape: tuple[int, ...]) -> Tensor:
+    """In a loader's worker, memory that the main process sees: batches are never copied to it."""
+    if torch.utils.data.get_worker_info() is None:
+        return torch.empty(shape)
+    storage = torch.UntypedStorage._new_shared(4 * int(np.prod(shape)))
+    return torch.empty(0).set_(storage, 0, shape)  # type: ignore[call-overload]

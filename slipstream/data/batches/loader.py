@@ -1,0 +1,151 @@
+"""A loader over one split whose place in mid-epoch can be saved and taken up again.
+
+The order of an epoch is a pure function of (seed, epoch), dealt out to the ranks batch by batch;
+each draw of (seed, epoch, sample). So the batches are the same whatever the number of workers, and
+after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import torch
+from torch.utils.data import DataLoader, Sampler
+
+from slipstream.core.checks import check_whole
+from slipstream.core.runtime import generator
+from slipstream.data.batches.dataset import Batch, Item, PointDataset
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """Which part of an epoch this process draws."""
+
+    batch_size: int = 1
+    shuffle: bool = True
+    even: bool = True
+    """All ranks get equally many full batches, the first samples coming twice where they must, as
+    in training. Without, every sample comes once: ranks and last batches may differ, as in
+    evaluation."""
+    rank: int = 0
+    world_size: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole("batch_size", self.batch_size, 1)
+        check_whole("world_size", self.world_size, 1)
+        check_whole("rank", self.rank, 0)
+        if self.rank >= self.world_size:
+            raise ValueError(
+                f"rank must be below the world size {self.world_size}, got {self.rank}"
+            )
+
+    def batches(self, samples: int, seed: int, epoch: int) -> list[list[int]]:
+        """The batches of this rank in an epoch, as places in the split."""
+        order = list(range(samples))
+        if self.shuffle:
+            order = torch.randperm(samples, generator=generator(seed, "order", epoch)).tolist()
+        step = self.batch_size * self.world_size
+        if self.even:
+            short = -samples % step
+            order += (order * (short // samples + 1))[:short]
+        mine = [
+            order[i : i + step][self.rank :: self.world_size] for i in range(0, len(order), step)
+        ]
+        return [batch for batch in mine if batch]
+
+
+class Loader:
+    """Iterating gives the batches that are left of the current epoch, then the next one begins.
+
+    `state_dict` counts the batches handed out, not those read ahead, so it may be saved after any
+    step. `load_state_dict` takes up the same order at the same place; all ranks are at the same
+    place, so the state of one serves all.
+    """
+
+    def __init__(
+        self,
+        dataset: PointDataset,
+        share: Share | None = None,
+        *,
+        workers: int = 0,
+        prefetch: int = 2,
+    ) -> None:
+        check_whole("workers", workers, 0)
+        self.dataset, self.share = dataset, share or Share()
+        if not len(dataset):
+            raise ValueError(f"split {dataset.split!r} must have at least one sample, got none")
+        if self.share.batch_size > 1:
+            dataset.check_equal_counts(range(len(dataset)))
+        self._remaining = _Remaining(self.share, len(dataset), dataset.seed)
+        self._loader = DataLoader(
+            dataset,
+            batch_sampler=cast(Sampler[list[int]], self._remaining),
+            collate_fn=_as_is,  # the dataset makes whole batches
+            num_workers=workers,
+            pin_memory=torch.cuda.is_available(),
+            persistent_workers=workers > 0,
+            prefetch_factor=prefetch if workers else None,
+            generator=torch.Generator(),  # else every epoch would draw from the global one
+        )
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch."""
+        return len(self._remaining.batches())
+
+    def __iter__(self) -> Iterator[Batch]:
+        place = self._remaining
+        for batch in self._loader:
+            place.position += 1
+            yield batch
+        place.epoch, place.position = place.epoch + 1, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        place = self._remaining
+        return {
+            "epoch": place.epoch,
+            "position": place.position,
+            "seed": place.seed,
+            "samples": place.samples,
+            **asdict(self.share),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Raises ValueError when the state is of another order: seed, samples, batch or ranks."""
+        for name, has in self.state_dict().items():
+            if name not in ("epoch", "position", "rank") and state[name] != has:
+                raise ValueError(f"{name} of the saved state must be {has}, got {state[name]}")
+        self._remaining.epoch, self._remaining.position = state["epoch"], state["position"]
+
+
+def endless(loader: Loader) -> Iterator[Batch]:
+    """One epoch after the other, from where the loader is."""
+    while True:
+        yield from loader
+
+
+class _Remaining(Sampler[list[Item]]):
+    """The items of the batches that are left of an epoch.
+
+    It knows nothing of the loader: in a circle of references, workers would be left waiting.
+    """
+
+    def __init__(self, share: Share, samples: int, seed: int) -> None:
+        self.share, self.samples, self.seed = share, samples, seed
+        self.epoch, self.position = 0, 0
+
+    def batches(self) -> list[list[int]]:
+        return self.share.batches(self.samples, self.seed, self.epoch)
+
+    def __len__(self) -> int:
+        return len(self.batches()) - self.position
+
+    def __iter__(self) -> Iterator[list[Item]]:
+        epoch = self.epoch
+        for batch in self.batches()[self.position :]:
+            yield [(epoch, index) for index in batch]
+
+
+def _as_is(batch: Any) -> Any:
+    return batch

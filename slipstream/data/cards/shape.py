@@ -1,0 +1,194 @@
+"""What a mesh is made of, and what is wrong with it: kinds of cells, open edges, twin points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.core.extras import need
+from slipstream.data.geometry import cell_normals, find_winding, open_edges, places, point_normals
+from slipstream.data.meshes import Location, Mesh, triangle_cells
+
+LARGE = 5_000_000
+"""Points from which on only counts and extents are looked at."""
+
+Kind = Literal["points", "lines", "surface", "volume"]
+_TINY = 1e-12  # of the median size: what a cell without extent has at most
+_POINTS, _LINES = (1, 2), (3, 4, 21)
+_FLAT = {5: "triangle", 6: "strip", 7: "polygon", 8: "pixel", 9: "quad", 22: "triangle6"}
+_SOLID = {10: "tetrahedron", 11: "voxel", 12: "hexahedron", 13: "wedge", 14: "pyramid"}
+_SOLID |= {24: "tetrahedron10", 25: "hexahedron20", 42: "polyhedron"}
+_NAMES = {1: "vertex", 2: "vertices", 3: "line", 4: "polyline", 23: "quad8"} | _FLAT | _SOLID
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A mesh without its arrays. None stands for what was not looked at, or cannot be said."""
+
+    kind: Kind
+    points: int
+    cells: int
+    cell_kinds: dict[str, int]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    """Of the points that are finite; NaN where none is."""
+    non_finite: int = 0
+    """Points with NaN or infinite coordinates, with which nothing more of the shape is said."""
+    merged: int | None = None
+    """Points that fall together in float32, but not in the file."""
+    twins: int | None = None
+    """Points at the same place as another."""
+    unused: int | None = None
+    """Points of no cell."""
+    degenerate: int | None = None
+    """Triangles of a surface without area, cells of a volume without volume."""
+    open_edges: int | None = None
+    """Edges of a surface with a face on one side only."""
+    outward: bool | None = None
+    """Whether the faces of a closed surface turn outward; None where only some do."""
+    turned: int | None = None
+    """Triangles of closed surfaces that turn inward, which computed normals do not."""
+    clashes: int | None = None
+    """Edges at which neighbours turn to different sides, and computed normals do too."""
+
+
+def shape_of(mesh: Mesh) -> Shape:
+    points = mesh.points()
+    counts, used = _count_cells(mesh)
+    finite = np.isfinite(points).all(1)
+    low, high = _extent(points[finite] if not finite.all() else points)
+    shape = Shape(
+        kind=_kind(counts),
+        points=len(points),
+        cells=sum(counts.values()),
+        cell_kinds=_named(counts),
+        low=low,
+        high=high,
+        non_finite=int((~finite).sum()),
+        unused=int((~used).sum()),
+    )
+    if len(points) > LARGE or shape.non_finite:
+        return shape
+    place = places(points)
+    twins = len(points) - (int(place.max()) + 1)
+    shape = replace(shape, twins=twins, merged=_twins_in_float32(points, twins) - twins)
+    if shape.kind == "surface" and set(_named(counts)) <= {"triangle", "quad", "polygon"}:
+        return _surface(shape, mesh, place)
+    if shape.kind == "volume":
+        grid = need("pyvista", "mesh").wrap(mesh.data)
+        sizes = grid.compute_cell_sizes(length=False, area=False, volume=True)["Volume"]
+        return replace(shape, degenerate=_count_tiny(np.abs(sizes)))
+    return shape
+
+
+def faults_of(shape: Shape) -> list[str]:
+    """What is wrong with the points and with the sides of the faces, a sentence each."""
+    found = []
+    if shape.non_finite:
+        found.append(f"{shape.non_finite:,} points have NaN or infinite coordinates")
+    if shape.merged:
+        middle = ", ".join(
+            f"{(a + b) / 2:.10g}" for a, b in zip(shape.low, shape.high, strict=True)
+        )
+        found.append(
+            f"{shape.merged:,} points fall together in float32, which stores hold: `subtract:"
+            f" [{middle}]` in the card's `coords` moves them to the origin"
+        )
+    if shape.outward is False:
+        found.append(
+            "the faces of the closed surface turn inward; computed normals are turned outward"
+        )
+    elif shape.turned:
+        found.append(
+            f"{shape.turned:,} triangles of closed surfaces turn inward; computed normals are"
+            " turned outward"
+        )
+    if shape.clashes:
+        found.append(
+            f"neighbouring faces turn to different sides at {shape.clashes:,} edges of a surface"
+            " that is open or has one side only, and so do computed normals"
+        )
+    return found
+
+
+def share_outward(mesh: Mesh, location: Location, normals: NDArray[Any], outward: bool) -> float:
+    """How many of the given normals lie within 90 degrees of the outward ones, 0 to 1."""
+    if location == "cell":
+        turned = cell_normals(mesh, lenient=True)
+    else:
+        turned = point_normals(*mesh.triangles(), lenient=True)
+    along = (turned * normals).sum(1) * (1 if outward else -1)
+    known = ~np.isnan(turned[:, 0])
+    return float((along[known] > 0).mean()) if known.any() else 1.0
+
+
+def _extent(points: NDArray[Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if not len(points):
+        return (np.nan,) * 3, (np.nan,) * 3
+    return tuple(float(x) for x in points.min(0)), tuple(float(x) for x in points.max(0))
+
+
+def _twins_in_float32(points: NDArray[Any], twins: int) -> int:
+    if points.dtype != np.float64:
+        return twins
+    with np.errstate(over="ignore"):
+        return len(points) - (int(places(points.astype(np.float32)).max()) + 1)
+
+
+def _count_cells(mesh: Mesh) -> tuple[dict[tuple[int, int], int], NDArray[np.bool_]]:
+    """Cells by VTK's type and number of corners, and which points are corners."""
+    counts: dict[tuple[int, int], int] = {}
+    used = np.zeros(len(mesh.points()), bool)
+    for chunk in mesh.cells().checked():
+        used[chunk.corners] = True
+        keys = chunk.types.astype(np.int64) << 32 | chunk.sizes
+        for key, count in zip(*np.unique(keys, return_counts=True), strict=True):
+            kind = (int(key) >> 32, int(key) & 0xFFFFFFFF)
+            counts[kind] = counts.get(kind, 0) + int(count)
+    return counts, used
+
+
+def _kind(counts: dict[tuple[int, int], int]) -> Kind:
+    types = {kind for kind, _ in counts}
+    if types - set(_POINTS) - set(_LINES) - set(_FLAT) - {23}:
+        return "volume"
+    if types & {*_FLAT, 23}:
+        return "surface"
+    return "lines" if types & set(_LINES) else "points"
+
+
+def _named(counts: dict[tuple[int, int], int]) -> dict[str, int]:
+    """Polygons with three and four corners are triangles and quads."""
+    named: dict[str, int] = {}
+    for (kind, size), count in counts.items():
+        name = _NAMES.get(kind, f"VTK type {kind}")
+        if kind == 7:
+            name = {3: "triangle", 4: "quad"}.get(size, "polygon")
+        named[name] = named.get(name, 0) + count
+    return named
+
+
+def _surface(shape: Shape, mesh: Mesh, place: NDArray[np.int64]) -> Shape:
+    points, triangles = mesh.triangles()
+    a, b, c = (points[triangles[:, k]].astype(np.float64) for k in range(3))
+    vectors = np.cross(b - a, c - a) / 2
+    flat = _count_tiny(np.linalg.norm(vectors, axis=1))
+    edges = len(open_edges(place[triangles]))
+    winding = find_winding(points, triangles, triangle_cells(mesh.cells()))
+    unsaid = edges or winding.mixed or winding.clashes
+    outward = None if unsaid else not winding.turned.any()
+    return replace(
+        shape,
+        degenerate=flat,
+        open_edges=edges,
+        outward=outward,
+        turned=int(winding.turned.sum()),
+        clashes=winding.clashes,
+    )
+
+
+def _count_tiny(sizes: NDArray[Any]) -> int:
+    return int((sizes <= _TINY * np.median(sizes)).sum())

@@ -1,0 +1,39 @@
+"""What is computed from a mesh: normals, orientation, distances, values moved between places.
+
+normals      of points and cells, and which points are in a box
+orientation  which faces must be turned for a closed surface to face outward; edges: its edges
+distance     exact distance to the nearest of many triangles; boxes: the tree it searches
+averages     values moved between the points of a mesh and its cells
+matching     the rows of two files brought into one order
+"""
+
+from slipstream.data.geometry.averages import cells_to_points, points_to_cells
+from slipstream.data.geometry.edges import open_edges, places
+from slipstream.data.geometry.matching import Matched, check_order, match_exactly, match_nearly
+from slipstream.data.geometry.normals import (
+    NearestTriangle,
+    NoNormalError,
+    cell_normals,
+    distance_to_triangles,
+    in_box,
+    point_normals,
+)
+from slipstream.data.geometry.orientation import find_winding
+
+__all__ = [
+    "Matched",
+    "NearestTriangle",
+    "NoNormalError",
+    "cell_normals",
+    "cells_to_points",
+    "check_order",
+    "distance_to_triangles",
+    "find_winding",
+    "in_box",
+    "match_exactly",
+    "match_nearly",
+    "open_edges",
+    "places",
+    "point_normals",
+    "points_to_cells",
+]

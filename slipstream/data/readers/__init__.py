@@ -1,1 +1,0 @@
-"""Readers: raw files of the benchmarks, and of anybody's solver, as sources of samples."""

@@ -1,0 +1,27 @@
+"""Hashes that say whether two runs saw the same data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from slipstream.data.store.point_store import Store
+
+
+def data_hash(store: Store) -> str:
+    """Of the fields, where the samples come from, and every sample's size and checksum."""
+    samples = {
+        sample: [entry.rows, entry.bytes, entry.crc32]
+        for sample, entry in sorted(store.manifest.samples.items())
+    }
+    return _hash({**store.manifest.origin.to_json(), "samples": samples})
+
+
+def split_hash(store: Store) -> str:
+    """Of which sample is in which split, in which order."""
+    return _hash({split: list(ids) for split, ids in store.manifest.splits.items()})
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

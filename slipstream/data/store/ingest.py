@@ -1,0 +1,309 @@
+"""From a source of samples to a point store: resumable, parallel, sharded, quarantining.
+
+Every sample is written whole or not at all, followed by a record in STORE/ingest that says it is
+done; the manifest comes last, in one step. So a run that ends at any moment, in any way, goes on
+where it stopped when the same call is made again, and ends in the same bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from slipstream.core.checks import check_whole
+from slipstream.core.files import remove_partials, sync_folder
+from slipstream.data.store.cloud import RowBlocks
+from slipstream.data.store.manifest import (
+    MANIFEST_NAME,
+    Manifest,
+    Origin,
+    SampleEntry,
+    build_manifest,
+    check_sample_id,
+    read_manifest,
+    write_manifest,
+)
+from slipstream.data.store.point_store import sample_file, write_sample
+from slipstream.data.store.pool import run_tasks
+from slipstream.data.store.source import Source
+from slipstream.data.store.source_files import check_agreement, describe_files, have_changed
+from slipstream.data.store.splits import FRACTIONS, resolve_splits
+from slipstream.data.store.unfinished import Part, Unfinished
+
+# Of the machine, not of the sample: they stop the ingest instead of quarantining what it reads.
+_FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE}
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+"""In the RuntimeErrors of torch, on the GPU and on the CPU."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One sample is done: `rows` of it written (0 when it already was), or bad for a `reason`."""
+
+    done: int
+    total: int
+    sample: str
+    rows: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an ingest did, by sample id."""
+
+    written: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Already there from an earlier run."""
+    quarantined: Mapping[str, str]
+    """Not in the store, and why. The same call tries them again."""
+
+
+def ingest(
+    source: Source,
+    store: Path,
+    *,
+    seed: int = 0,
+    workers: int = 1,
+    threads: int = 1,
+    shard: tuple[int, int] = (0, 1),
+    fractions: Mapping[str, float] = FRACTIONS,
+    hash_files: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> Report:
+    """Write every sample of the source into a store, or every n-th from i for `shard` = (i, n).
+
+    `workers` processes hold one sample each; 1 works in this process, with so many `threads`, for
+    sources that wait for a GPU. Splits are the source's, or drawn by `fractions`: a sample that the
+    store has stays in its split. Bad samples are left out, with the reason in the manifest. Shards
+    may run anywhere, at any time, into one shared folder (or into folders copied together
+    afterwards); `merge` then makes the manifest. What is already in the store is kept, so the same
+    call again finishes what was interrupted, adds what the source has gained, tries bad samples
+    again and makes those anew whose files have changed (source_files.py says how that is seen).
+
+    Raises ValueError, having written nothing, when the store was made with other fields, options or
+    seed, when ids and splits do not fit, when another process works on the same shard, or when no
+    sample is good; OSError when the disk is full, memory is short or a worker died: the store's
+    manifest is then what it was, and the same call goes on.
+    """
+    check_whole("workers", workers, 1)
+    check_whole("threads", threads, 1)
+    _check_shard(shard)
+    ids = _checked_ids(source.ids())
+    unfinished = Unfinished(store)
+    before = unfinished.manifest()
+    splits = resolve_splits(source.splits(), ids, fractions, seed, before.splits if before else {})
+    origin = Origin(source.schema, source.name, _checked_options(source.options), seed)
+    unfinished.begin(origin, ids, before)
+    with unfinished.locked(shard):
+        mine = ids[shard[0] :: shard[1]]
+        there = unfinished.finished(mine, before)
+        changed = {i for i in there if _has_changed(source, store, i, there[i], hash_files)}
+        kept = {sample: entry for sample, entry in there.items() if sample not in changed}
+        work = unfinished.work_folder(shard)
+        try:
+            task = _Task(source, store, origin, work, hash_files, frozenset(changed))
+            todo = [sample for sample in mine if sample not in kept]
+            results = run_tasks(task, todo, workers, threads=threads)
+            entries, bad = _collect(results, len(mine), kept, progress or (lambda event: None))
+            unfinished.drop(work)
+            _finish(unfinished, shard, Part(origin, splits, entries, bad))
+        except BaseException:
+            unfinished.give_up(work)
+            raise
+    written = tuple(sample for sample in mine if sample in entries and sample not in kept)
+    return Report(written, tuple(kept), dict(sorted(bad.items())))
+
+
+def _finish(unfinished: Unfinished, shard: tuple[int, int], part: Part) -> None:
+    """All samples are written: publish the store, or note that the shard is done."""
+    if part.samples:
+        sync_folder(sample_file(unfinished.store, next(iter(part.samples))).parent)
+    if shard[1] == 1:
+        _publish(unfinished, [part])
+    else:
+        unfinished.write_part(shard, part)
+
+
+def merge(store: Path) -> Manifest:
+    """Make the manifest of a store whose shards are all done; again, it changes nothing.
+
+    Raises ValueError naming the shards that are missing, or that were made differently, a source
+    file that changed between two of them, or the first sample whose file is not here whole.
+    """
+    unfinished = Unfinished(store)
+    if (store / MANIFEST_NAME).is_file() and not unfinished.path.is_dir():
+        remove_partials(store / MANIFEST_NAME)
+        unfinished.remove()
+        return read_manifest(store / MANIFEST_NAME)
+    parts = unfinished.read_parts()
+    first = next(iter(parts.values()))
+    for path, part in parts.items():
+        if (part.origin, part.splits) != (first.origin, first.splits):
+            raise ValueError(
+                f"{path} must have the fields, options, seed and splits of the first shard, got"
+                " others"
+            )
+        unfinished.check_files(path, part.samples)
+    check_agreement((path.stem, part.samples) for path, part in parts.items())
+    return _publish(unfinished, list(parts.values()))
+
+
+def _publish(unfinished: Unfinished, parts: Sequence[Part]) -> Manifest:
+    """The last step: the manifest, and nothing but it and the samples.
+
+    A sample that is bad now may have been good before: its old file goes.
+    """
+    samples = {name: entry for part in parts for name, entry in part.samples.items()}
+    bad = {name: reason for part in parts for name, reason in part.quarantined.items()}
+    manifest = build_manifest(parts[0].origin, parts[0].splits, samples, bad)
+    store = unfinished.store
+    remove_partials(store / MANIFEST_NAME)
+    write_manifest(store / MANIFEST_NAME, manifest)
+    for sample in bad.keys() - samples.keys():
+        sample_file(store, sample).unlink(missing_ok=True)
+    unfinished.remove()
+    return manifest
+
+
+def _has_changed(
+    source: Source, store: Path, sample: str, entry: SampleEntry, hashed: bool
+) -> bool:
+    """Whether a finished sample was made from other files than are there now."""
+    try:
+        files = source.files(sample)
+    except Exception:  # of the source's own code, when one is gone: that changes nothing
+        return False
+    return have_changed(entry.files, files, sample_file(store, sample), hashed=hashed)
+
+
+def _collect(
+    results: Iterable[tuple[str, SampleEntry | str]],
+    total: int,
+    kept: Mapping[str, SampleEntry],
+    progress: Callable[[Progress], None],
+) -> tuple[dict[str, SampleEntry], dict[str, str]]:
+    """Entries of all good samples, and the reasons of the bad ones."""
+    entries, bad = dict(kept), dict[str, str]()
+    for done, sample in enumerate(kept, start=1):
+        progress(Progress(done, total, sample, 0))
+    for sample, result in results:
+        if isinstance(result, str):
+            bad[sample] = result
+        else:
+            entries[sample] = result
+        rows = 0 if isinstance(result, str) else result.rows
+        done = len(entries) + len(bad)
+        progress(Progress(done, total, sample, rows, bad.get(sample)))
+    return entries, bad
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Read and write one sample; goes to the workers."""
+
+    source: Source
+    store: Path
+    origin: Origin
+    work: Path
+    hash_files: bool
+    changed: frozenset[str]
+    """Samples that are in the store, made of other files."""
+
+    def __call__(self, sample: str) -> SampleEntry | str:
+        """The entry of a sample that is now written and recorded, or the reason why it is bad."""
+        try:
+            files = describe_files(self.source.files(sample), self.hash_files)
+            cloud = self.source.read(sample)
+            if isinstance(cloud, RowBlocks):
+                cloud = replace(cloud, stream=_marked(cloud.blocks()))
+            elif cloud.schema != self.origin.schema:
+                raise ValueError("a sample must have the schema of its source, got another")
+        except Exception as error:
+            return _reason(sample, error)
+        if sample in self.changed:
+            Unfinished(self.store).forget(sample)
+        try:
+            entry = write_sample(
+                self.store, sample, cloud, self.origin.schema, seed=self.origin.seed, work=self.work
+            )
+        except _ReadError as error:
+            return _reason(sample, error.cause)
+        except ValueError as error:
+            return _reason(sample, error)
+        entry = replace(entry, files=files)
+        try:
+            Unfinished(self.store).record(sample, entry)
+        except OSError:
+            sample_file(self.store, sample).unlink()
+            raise
+        return entry
+
+
+class _ReadError(Exception):
+    """Carries an error of the source through the writer, whose own errors stop the ingest."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def _marked(blocks: Iterable[Any]) -> Iterator[Any]:
+    try:
+        yield from blocks
+    except Exception as error:
+        raise _ReadError(error) from error
+
+
+def _reason(sample: str, error: Exception) -> str:
+    """Why a sample is bad; an error that is not the sample's is raised again."""
+    text = " ".join(str(error).split())
+    if _lacks_memory(error):
+        got = f"{type(error).__name__} {text}".strip()
+        raise OSError(
+            errno.ENOMEM,
+            f"sample {sample} must fit into memory, got {got}: the same call with fewer workers"
+            " goes on where this one stopped",
+        ) from error
+    if getattr(error, "errno", None) in _FATAL:
+        raise error
+    return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"
+
+
+def _lacks_memory(error: Exception) -> bool:
+    if isinstance(error, RuntimeError):
+        return any(part in str(error).lower() for part in _NO_MEMORY)
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+
+
+def _checked_ids(ids: Sequence[str]) -> list[str]:
+    if not ids:
+        raise ValueError("a source must have at least one sample, got none")
+    seen: set[str] = set()
+    for sample in ids:
+        check_sample_id(sample)
+        if sample.lower() in seen:
+            raise ValueError(
+                f"sample ids must be unique, capitals aside, got {sample!r} more than once"
+            )
+        seen.add(sample.lower())
+    return list(ids)
+
+
+def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """As they come back from JSON."""
+    try:
+        return dict(json.loads(json.dumps(dict(options), allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"options must be JSON, got {error}") from None
+
+
+def _check_shard(shard: tuple[int, int]) -> None:
+    index, count = shard
+    check_whole("shard count", count, 1)
+    check_whole("shard index", index, 0)
+    if index >= count:
+        raise ValueError(f"shard index must be below {count}, got {index}")

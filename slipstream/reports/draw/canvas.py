@@ -1,0 +1,268 @@
+"""Where a sample is drawn: a body seen from a side and above, or a plane through a volume."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.colors import Colormap, Normalize, to_rgb
+from numpy.typing import NDArray
+
+from slipstream.core.checks import check_choice
+from slipstream.reports.content import Array
+from slipstream.reports.draw.raster import (
+    Floats,
+    Mask,
+    Raster,
+    estimate_normals,
+    mesh,
+    mesh_normals,
+    scatter,
+    spacing,
+    splat,
+)
+from slipstream.reports.draw.style import with_unit
+
+AXES = ("x", "y", "z")
+BODY = "#9e9e9e"
+
+_COLUMNS = 400  # of a picture, after averaging
+_OVER = 2  # of a body, whose outline is to be smooth
+_LARGEST = 0.03  # of the width of the picture: how far a point may reach in any case
+_ENOUGH = 50_000  # points nearest to a plane, among which the neighbours are looked for
+_LIGHT = np.array([-0.4, 0.55, 0.73])
+
+
+@dataclass(frozen=True, eq=False)
+class Canvas:
+    """Where a sample is drawn; every field of it is painted on the same one."""
+
+    raster: Raster
+    light: Floats | None = None
+    """0 to 1 per pixel."""
+    grey: Mask | None = None
+    """Where the body is."""
+    over: int = 1
+    """Pixels averaged along each axis."""
+    extent: tuple[float, float, float, float] | None = None
+    labels: tuple[str, str] = ("", "")
+    note: str = ""
+    triad: Floats | None = None  # 3 3, the axes as (right, up, towards the viewer)
+
+    def image(self, values: Floats, colours: Colormap, norm: Normalize) -> Floats:
+        """Red, green, blue on white, rows from the lowest."""
+        picture = self.raster.paint(np.asarray(values, np.float64))
+        rgb = colours(norm(np.ma.masked_invalid(picture)))[..., :3]
+        if self.light is not None:
+            rgb = rgb * (0.65 + 0.35 * self.light[..., None])
+        rgb[~self.raster.covered] = 1.0
+        if self.grey is not None:
+            rgb[self.grey] = to_rgb(BODY)
+        rows, columns = (size // self.over for size in self.raster.shape)
+        return rgb.reshape(rows, self.over, columns, self.over, 3).mean((1, 3))
+
+
+def camera(coords: Floats) -> Floats:
+    """Right, up and towards the viewer, as rows: from the front, to a side, and above.
+
+    The body lies along the picture, z upwards unless that is its longest axis. Flow along +x goes
+    to the right or away from the viewer. The flatter the body, the more it is seen from above.
+    """
+    extents = np.ptp(coords, axis=0)
+    longest = int(np.argmax(extents))
+    up = 2 if longest != 2 else int(np.argmin(extents))
+    along, side = _length(coords, [axis for axis in range(3) if axis != up])
+    flat = 1 - min(1.0, extents[up] / max(float(np.ptp(coords @ side)), 1e-30))
+    turn, rise = np.radians(32 - 16 * flat**2), np.radians(18 + 35 * flat)
+    level = -np.cos(turn) * side - np.sin(turn) * along
+    toward = np.cos(rise) * level + np.sin(rise) * np.eye(3)[up]
+    right = np.cross(np.eye(3)[up], toward)
+    right /= np.linalg.norm(right)
+    return np.stack([right, np.cross(toward, right), toward])
+
+
+def _length(coords: Floats, level: list[int]) -> tuple[Floats, Floats]:
+    """Along a body and across it, in the plane of two axes: a swept wing goes with its sweep."""
+    flat = coords[:, level] - coords[:, level].mean(0)
+    sizes, directions = np.linalg.eigh(flat.T @ flat)
+    if sizes[1] < 2 * sizes[0]:  # no clear direction: along an axis
+        directions = np.eye(2)[:, np.argsort(np.ptp(flat, axis=0), kind="stable")]
+    found = np.zeros((2, 3))
+    found[:, level] = directions.T
+    largest = np.take_along_axis(found, np.abs(found).argmax(1)[:, None], 1)
+    across, along = found * np.sign(largest)
+    return along, across
+
+
+def surface_canvas(
+    coords: Array, normals: Array | None = None, triangles: NDArray[np.int32] | None = None
+) -> Canvas:
+    """A body as its mesh, or as splats around its points."""
+    view = camera(coords)
+    turned = np.asarray(coords, np.float64) @ view.T
+    low, high = turned.min(0), turned.max(0)
+    margin = _LARGEST * float((high - low)[:2].max())
+    shape, scale = _shape(high - low + 2 * margin, _OVER)
+    positions = (turned - low + margin) * scale
+    if triangles is not None:
+        raster = mesh(positions, triangles, shape)
+        facing = mesh_normals(positions, triangles)
+    else:
+        radii = _reach(positions, shape)
+        if normals is None:
+            facing = estimate_normals(positions, radii)
+        else:
+            facing = np.asarray(normals, np.float64) @ view.T
+        raster = splat(positions, radii, shape, facing)
+    lit = np.clip(np.where(facing[:, 2:] < 0, -facing, facing) @ _LIGHT, 0, 1)
+    light = np.nan_to_num(raster.paint(lit), nan=1.0)
+    return Canvas(raster, light, over=_OVER, triad=view.T)
+
+
+def _shape(size: Floats, over: int = 1) -> tuple[tuple[int, int], float]:
+    """Rows and columns for a picture of this width and height, and pixels per unit."""
+    scale = _COLUMNS / max(float(size[0]), 1e-30)
+    return (over * max(1, round(scale * float(size[1]))), over * _COLUMNS), over * scale
+
+
+def section_canvas(
+    coords: Array,
+    unit: str,
+    *,
+    axis: str | None = None,
+    position: float | None = None,
+    body: Array | None = None,
+    wall_distance: Array | None = None,
+) -> Canvas:
+    """A plane through a volume: points near it, by their own spacing, are interpolated to it.
+
+    By default it goes through the middle of the axis of smallest extent. Where some points lie
+    very far out, the picture shows the 99 % in the middle. The body is known by points of its
+    surface, or by how far from it each point is.
+    """
+    points = np.asarray(coords, np.float64)
+    if axis is None:
+        extents = np.ptp(points, axis=0)
+        axis = min(AXES, key=lambda name: (round(extents[AXES.index(name)], 6), -ord(name)))
+    check_choice("axis", axis, AXES)
+    across = AXES.index(axis)
+    low, high = float(points[:, across].min()), float(points[:, across].max())
+    position = (low + high) / 2 if position is None else position
+    if not low <= position <= high:
+        raise ValueError(f"position must lie in {low:.6g} to {high:.6g}, got {position:.6g}")
+    plane = [k for k in range(3) if k != across]
+    corner, size = _window(points[:, plane])
+    shape, scale = _shape(size)
+
+    def placed(these: Floats) -> Floats:
+        flat = (these[:, plane] - corner) * scale
+        return np.column_stack([flat, (these[:, across] - position) * scale])
+
+    raster = _near_plane(placed(points), shape)
+    grey = None
+    if body is not None:
+        grey = _inside(placed(np.asarray(body, np.float64)), shape, raster.covered)
+    elif wall_distance is not None:
+        grey = _solid(placed(points), scale * np.asarray(wall_distance, np.float64), shape)
+    extent = (corner[0], corner[0] + size[0], corner[1], corner[1] + size[1])
+    labels = (with_unit(AXES[plane[0]], unit), with_unit(AXES[plane[1]], unit))
+    shown = with_unit(f"{axis} = {position:.3g}", "") + (f" {unit}" if unit != "1" else "")
+    return Canvas(raster, grey=grey, extent=extent, labels=labels, note=f"section at {shown}")
+
+
+def _window(flat: Floats) -> tuple[Floats, Floats]:
+    """Lower corner and size of what is shown."""
+    ends = np.percentile(flat, [0, 0.5, 99.5, 100], axis=0)
+    spread = (ends[3] - ends[0]) > 1.5 * (ends[2] - ends[1])
+    low = np.where(spread, ends[1], ends[0])
+    return low, np.maximum(np.where(spread, ends[2], ends[3]) - low, 1e-12)
+
+
+def _near_plane(positions: Floats, shape: tuple[int, int]) -> Raster:
+    """Weights of the points that reach the plane of the picture."""
+    away = np.abs(positions[:, 2])
+    enough = float(np.sort(away)[: _ENOUGH + 1][-1])
+    candidates = np.flatnonzero(away <= max(enough, 2 * _LARGEST * shape[1]))
+    radii = _reach(positions[candidates], shape)
+    reaching = away[candidates] < radii
+    chosen = candidates[reaching]
+    if not len(chosen):
+        return Raster(shape, chosen, chosen, np.zeros(0))
+    found = scatter(positions[chosen], radii[reaching], shape)
+    return Raster(shape, found.pixels, chosen[found.points], found.weights)
+
+
+def _reach(positions: Floats, shape: tuple[int, int]) -> Floats:
+    """Radii that leave no holes between random points; points far from all others do not grow."""
+    radii = 1.5 * spacing(positions)
+    return np.minimum(radii, max(_LARGEST * shape[1], 3 * float(np.median(radii))))
+
+
+def _inside(body: Floats, shape: tuple[int, int], fluid: Mask) -> Mask:
+    """The cut through a body from its surface points: what the border of the picture cannot see.
+
+    The wall is as thick as its points reach to leave no gaps; its outer half is given back.
+    """
+    found = _near_plane(body, shape)
+    wall = found.covered
+    if not wall.any():
+        return wall
+    outside = np.zeros(shape, bool)
+    outside[[0, -1]], outside[:, [0, -1]] = True, True
+    outside = _flooded(outside & fluid & ~wall, wall)
+    for _ in range(round(float(np.median(_reach(body[found.shown], shape))))):
+        outside[1:-1, 1:-1] |= (
+            outside[:-2, 1:-1] | outside[2:, 1:-1] | outside[1:-1, :-2] | outside[1:-1, 2:]
+        )
+    return ~outside
+
+
+def _solid(positions: Floats, distances: Floats, shape: tuple[int, int]) -> Mask:
+    """What no point is nearer to than to the wall: round each point there is fluid up to the wall.
+
+    Where that leaves something open towards the border, points are missing and not fluid.
+    """
+    squared = distances**2 - positions[:, 2] ** 2
+    cut = np.flatnonzero((squared > 0) & (distances > 0))
+    fluid = np.zeros(shape, bool)
+    for k in cut[np.argsort(-squared[cut])]:
+        _fill_disc(fluid, positions[k, 0], positions[k, 1], math.sqrt(squared[k]))
+    solid = ~fluid
+    border = np.zeros(shape, bool)
+    border[[0, -1]], border[:, [0, -1]] = True, True
+    return solid & ~_flooded(border & solid, fluid)
+
+
+def _fill_disc(mask: Mask, x: float, y: float, radius: float) -> None:
+    """Pixels whose centres lie within a circle."""
+    rows, columns = mask.shape
+    top, bottom = max(0, math.floor(y - radius)), min(rows, math.ceil(y + radius))
+    left, right = max(0, math.floor(x - radius)), min(columns, math.ceil(x + radius))
+    if top >= bottom or left >= right or mask[top:bottom, left:right].all():
+        return
+    up = np.arange(top, bottom)[:, None] + 0.5 - y
+    along = np.arange(left, right)[None] + 0.5 - x
+    mask[top:bottom, left:right] |= up**2 + along**2 <= radius**2
+
+
+def _flooded(outside: Mask, wall: Mask) -> Mask:
+    """All that is reached from `outside` without crossing a wall."""
+    while True:
+        before = int(outside.sum())
+        for axis in (0, 1):
+            for flip in (1, -1):
+                outside = _flow(outside, wall, axis, flip)
+        if int(outside.sum()) == before:
+            return outside
+
+
+def _flow(outside: Mask, wall: Mask, axis: int, flip: int) -> Mask:
+    """What is reached from `outside` along one direction before a wall."""
+    turned = slice(None, None, flip)
+    seen, stop = ((m if axis == 0 else m.T)[turned] for m in (outside, wall))
+    rows = np.arange(len(seen))[:, None]
+    last_seen = np.maximum.accumulate(np.where(seen, rows, -1), axis=0)
+    last_stop = np.maximum.accumulate(np.where(stop, rows, -1), axis=0)
+    reached = (last_seen > last_stop)[turned]
+    return reached if axis == 0 else reached.T

@@ -1,0 +1,222 @@
+"""The pictures of a report: which there are, what they are drawn from, and their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from slipstream.models.variants import BASELINE, POINTWISE, VARIANTS
+from slipstream.reports.content import Picture, Scene
+from slipstream.reports.draw import figures
+from slipstream.reports.draw.fields import field_figure, slice_figure
+from slipstream.reports.draw.figures import FieldRatio, LayerEntropy, Point
+from slipstream.reports.draw.scenes import match_runs
+from slipstream.reports.draw.style import save, svg_text
+from slipstream.reports.study.gather import RunData
+from slipstream.reports.study.settings import Swept, main_groups, sweep, swept_variants
+from slipstream.reports.study.study_tables import GRID
+from slipstream.reports.study.system_tables import system_points
+from slipstream.runs.evaluation_file import Evaluation
+
+_NEAR_WALL = 0.05
+"""Share of the points that are taken for those at the wall."""
+
+_FIXED = ("ratios", "curves", "controls", "depth", "locality", "systems")
+NAMES = (*_FIXED, "field-*", "entropy-*", "slices-*")
+"""Of all figures that a report may have, as patterns."""
+
+
+class Gallery:
+    """Draws figures: into files, where a folder is given, and as SVG for the page."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+
+    def picture(self, name: str, title: str, caption: str, figure: Figure) -> Picture:
+        if self.folder is not None:
+            save(figure, self.folder, name)
+        return Picture(name, title, caption, svg_text(figure, name))
+
+
+def error_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    groups = main_groups(runs)
+    rows = [row for group in groups for row in group.rows()]
+    found = []
+    if any(row.ratio is not None and row.variant != BASELINE for row in rows):
+        caption = (
+            "Validation error of each variant over the baseline's; bars: one standard deviation."
+        )
+        found.append(
+            gallery.picture("ratios", "Cost of each ablation", caption, figures.ratio_plot(rows))
+        )
+    curves = [run.curve for group in groups for run in group.runs if run.curve.errors]
+    if curves:
+        caption = "Validation error against the training step, a line a seed."
+        drawn = figures.validation_curves(curves)
+        found.append(gallery.picture("curves", "Validation curves", caption, drawn))
+    return found
+
+
+def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    groups = main_groups(runs)
+    fields = field_ratios(runs)
+    swept = {group.experiment for own in sweep(runs, "slices") for group in own}
+    grids = [g for g in groups if {name for line in GRID for name in line} <= set(g.variants)]
+    grid = next((g for g in grids if g.experiment in swept), grids[0] if grids else None)
+    three = {BASELINE, POINTWISE, "mlp-only-wide"}
+    capacity = [group for group in groups if three <= set(group.variants)]
+    counts = _sweep_points(runs, "slices", (BASELINE, "no-token-attention"))
+    found = []
+    if grid or capacity or counts:
+        drawn = figures.controls(
+            grid=grid.rows() if grid else (),
+            slices=counts,
+            capacity=[row for group in capacity for row in group.rows()],
+            parameters={r.variant: r.parameters for g in capacity for r in g.runs if r.parameters},
+            fields=fields,
+        )
+        caption = (
+            "(a) Token attention and tying, change against the tied baseline. (b) Error against the"
+            " number of slices. (c) Capacity control. (d) Test error of mlp-only over baseline, per"
+            " variable. Bars, and the band in (a): one standard deviation."
+        )
+        found.append(gallery.picture("controls", "Four controls", caption, drawn))
+    depths = _sweep_points(runs, "layers", tuple(VARIANTS))
+    if depths:
+        caption = (
+            "Validation error against the number of layers, and its ratio to the baseline's; bars:"
+            " one standard deviation, where there are several seeds."
+        )
+        drawn = figures.depth_sweep(depths)
+        found.append(gallery.picture("depth", "Depth sweep", caption, drawn))
+    return found
+
+
+def _sweep_points(runs: Sequence[RunData], field: Swept, variants: Sequence[str]) -> list[Point]:
+    """Of the first experiment that was swept; runs that failed to train are the table's to tell."""
+    groups = next(iter(sweep(runs, field)), [])
+    shown = swept_variants(groups) & set(variants)
+    return [
+        Point(row.variant, group.at(field), row.mean, row.std, row.experiment, row.step)
+        for group in groups
+        for row in group.rows()
+        if row.variant in shown - group.failures().keys()
+    ]
+
+
+def field_ratios(runs: Sequence[RunData]) -> list[FieldRatio]:
+    """Test error of the pointwise model over the baseline's, and what the physics predicts."""
+    found = []
+    for group in main_groups(runs):
+        errors, told = group.summaries("L1"), group.locality
+        for variant, variable in errors:
+            base, bare = errors[variant, variable].mean, errors.get((POINTWISE, variable))
+            if variant == BASELINE and variable and bare is not None and base:
+                limit = told.errors.get(variable) if told else None
+                predicted = limit / base if limit is not None else None
+                found.append(FieldRatio(group.experiment, variable, bare.mean / base, predicted))
+    return found
+
+
+def locality_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    rows = [row for row in field_ratios(runs) if row.predicted is not None]
+    if not rows:
+        return []
+    caption = (
+        "Test error over the baseline's, per variable: measured for mlp-only, and predicted from"
+        " the physics for a pointwise answer. For Poisson the prediction is a lower limit: the"
+        " best answer given place and density. For potential flow it is local-inclination theory"
+        " (in the volume: distance from the wall), which a model that knows the place may beat."
+    )
+    drawn = figures.locality(rows)
+    return [gallery.picture("locality", "Where the physics is nonlocal", caption, drawn)]
+
+
+def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
+    """Of several samples of an experiment, all but the first have theirs in the name."""
+    found, begun = [], set()
+    for scene in scenes:
+        further = scene.experiment in begun
+        begun.add(scene.experiment)
+        axis, position = _section(scene)
+        for field in scene.fields:
+            drawn = field_figure(scene, field.name, scene.variants, axis=axis, position=position)
+            name = f"field-{scene.experiment}-{field.name.strip('|')}"
+            name += f"-{scene.sample}" if further else ""
+            caption = (
+                f"{scene.name}: truth and predictions on one colour scale, absolute errors below on"
+                " another; relative L1 errors are of this sample."
+            )
+            title = f"{scene.experiment}: {field.name}"
+            title += f", sample {scene.sample}" if further else ""
+            found.append(gallery.picture(name, title, caption, drawn))
+    return found
+
+
+def _section(scene: Scene) -> tuple[str | None, float | None]:
+    """Along the stream, as aerodynamic data have it in x and z, where most of the body is."""
+    if scene.wall_distance is None:
+        return None, None
+    across = scene.coords[:, 1]
+    near = across[scene.wall_distance <= np.quantile(scene.wall_distance, _NEAR_WALL)]
+    counts, edges = np.histogram(near, bins=20)
+    most = int(counts.argmax())
+    return "y", float(edges[most : most + 2].mean())
+
+
+def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    found = []
+    for group in main_groups(runs):
+        layers = [_entropies(one) for one in group.first_seeds() if one.slices]
+        if layers:
+            caption = (
+                f"{group.experiment}: mean over points and heads of the entropy of a point's slice"
+                " weights, layer by layer (dashed: uniform weights), and effective number of"
+                " slices."
+            )
+            name = f"entropy-{group.experiment}"
+            drawn = figures.entropy(layers)
+            found.append(gallery.picture(name, "Entropy of the slices", caption, drawn))
+    for matched in match_runs(runs, (BASELINE, "no-token-attention")):
+        if matched.normals is None:
+            continue
+        drawn = slice_figure(
+            matched.coords,
+            matched.normals,
+            matched.tops,
+            matched.entropies,
+            matched.similarities,
+            matched.labels,
+        )
+        caption = (
+            f"{matched.experiment}: the closest slice functions of the last layer on the side"
+            " shown, matched by the Hungarian method over the points; each over its own maximum."
+            f" Cosine similarity of the median pair of all: {matched.median:.2f}."
+        )
+        name = f"slices-{matched.experiment}"
+        found.append(gallery.picture(name, "Learned slice functions", caption, drawn))
+    return found
+
+
+def _entropies(one: Evaluation) -> LayerEntropy:
+    return LayerEntropy(
+        one.variant,
+        one.slices[0].slices,
+        tuple(layer.mean("entropy") for layer in one.slices),
+        tuple(layer.mean("effective") for layer in one.slices),
+    )
+
+
+def system_pictures(bench: Sequence[Mapping[str, Any]], gallery: Gallery) -> list[Picture]:
+    points = system_points(bench) if bench else []
+    if not points:
+        return []
+    caption = (
+        "Median time and peak memory of one step of a whole model or of one layer: which, and what"
+        " else the cases have in common, stands below each panel."
+    )
+    return [gallery.picture("systems", "Speed and memory", caption, figures.systems(points))]

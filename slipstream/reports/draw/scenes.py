@@ -1,0 +1,216 @@
+"""Predictions of several variants on one sample, as one scene; and the slices they learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from slipstream.data.store import Field
+from slipstream.evaluation.slices import Match, match_slices, point_entropy
+from slipstream.reports.content import Array, Scene, SceneField
+from slipstream.reports.draw.canvas import camera
+from slipstream.reports.study.gather import RunData
+from slipstream.runs.prediction_file import Prediction, read_prediction
+
+MOST_POINTS = 40_000
+"""Of a scene: the page holds them all."""
+NORMAL = "normal"
+"""The feature by which a sample is known to be a surface."""
+DISTANCES = ("signed_distance", "distance")
+"""Features that say how far the body is, in a volume."""
+SLICE_PAIRS = 3
+
+
+def read_scenes(runs: Sequence[RunData], problems: list[str]) -> list[Scene]:
+    """One for each sample that was pictured; of a variant, the prediction of its first seed.
+
+    Files that cannot be read, or that are of other points, are told to `problems` and left out.
+    """
+    found: dict[tuple[str, str], dict[str, Prediction]] = {}
+    for run in runs:
+        for sample, file in run.predictions().items():
+            there = found.setdefault((run.config.experiment, sample), {})
+            if run.variant in there:
+                continue
+            try:
+                prediction = read_prediction(file)
+                _check_same_points(prediction, there, str(file))
+            except ValueError as error:
+                problems.append(f"{run.name} is not pictured: {error}")
+                continue
+            there[run.variant] = prediction
+    return [make_scene(by_variant) for by_variant in found.values() if by_variant]
+
+
+def _check_same_points(
+    prediction: Prediction, others: Mapping[str, Prediction], where: str
+) -> None:
+    for other in others.values():
+        if not np.array_equal(prediction.coords, other.coords):
+            raise ValueError(
+                f"{where} must be of the points that the others were predicted at, got other points"
+            )
+        return
+
+
+def make_scene(predictions: Mapping[str, Prediction]) -> Scene:
+    """Of predictions at the same points, by variant."""
+    first = next(iter(predictions.values()))
+    schema = first.schema
+    unit = schema.coords[0].unit
+    fields = tuple(_scene_field(field, predictions) for field in schema.targets)
+    normals = _normals(first)
+    return Scene(
+        name=f"{first.experiment}, {first.split} sample {first.sample}",
+        experiment=first.experiment,
+        sample=first.sample,
+        kind="volume" if normals is None else "surface",
+        coords=_in_space(first.coords),
+        unit=unit,
+        fields=fields,
+        normals=normals,
+        wall_distance=_wall_distance(first),
+    )
+
+
+def _in_space(coords: Tensor) -> Array:
+    """Three coordinates: missing ones are zero, further ones are left out."""
+    found = np.zeros((min(len(coords), MOST_POINTS), 3), np.float32)
+    given = _plain(coords)[:, :3]
+    found[:, : given.shape[1]] = given
+    return found
+
+
+def _plain(tensor: Tensor) -> Array:
+    return np.asarray(tensor[:MOST_POINTS].float().numpy(), np.float32)
+
+
+def _normals(prediction: Prediction) -> Array | None:
+    return _feature(prediction, (NORMAL,), components=3)
+
+
+def _wall_distance(prediction: Prediction) -> Array | None:
+    found = _feature(prediction, DISTANCES, components=1)
+    return None if found is None else found[:, 0]
+
+
+def _feature(prediction: Prediction, names: Sequence[str], components: int) -> Array | None:
+    schema = prediction.schema
+    for field in schema.features:
+        if field.name in names and field.components == components:
+            columns, first = schema.columns(field.name), schema.columns("features").start
+            return _plain(prediction.features[:, columns.start - first : columns.stop - first])
+    return None
+
+
+def _scene_field(field: Field, predictions: Mapping[str, Prediction]) -> SceneField:
+    first = next(iter(predictions.values()))
+    columns, start = first.schema.columns(field.name), first.schema.columns("targets").start
+    own = slice(columns.start - start, columns.stop - start)
+    truth = _plain(first.truth[:, own])
+    values = {variant: _plain(found.values[:, own]) for variant, found in predictions.items()}
+    return SceneField(
+        name=field.name if field.components == 1 else f"|{field.name}|",
+        unit=field.unit,
+        truth=_length(truth),
+        predictions={variant: _length(value) for variant, value in values.items()},
+        errors={v: np.linalg.norm(value - truth, axis=1) for v, value in values.items()},
+        relative={v: _known(found.errors[field.name]) for v, found in predictions.items()},
+    )
+
+
+def _known(error: float | None) -> float:
+    return math.nan if error is None else error
+
+
+def _length(values: Array) -> Array:
+    return values[:, 0] if values.shape[1] == 1 else np.linalg.norm(values, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedSlices:
+    """The closest slice functions of two variants on one sample, last layer: of a surface, those
+    on the side that is seen."""
+
+    experiment: str
+    labels: tuple[str, str]
+    coords: Array
+    normals: Array | None
+    tops: tuple[Array, Array]  # K N each
+    entropies: tuple[Array, Array]
+    """Per point, mean over the heads, in nats."""
+    similarities: tuple[float, ...]
+    """Of the K pairs."""
+    median: float
+    """Similarity of the median pair of all."""
+
+
+def match_runs(runs: Sequence[RunData], labels: tuple[str, str]) -> list[MatchedSlices]:
+    """For each experiment in which both variants have slice weights of the same sample."""
+    found = []
+    for experiment in dict.fromkeys(run.config.experiment for run in runs):
+        pair = [_weights(runs, experiment, label) for label in labels]
+        if pair[0] is None or pair[1] is None:
+            continue
+        first, second = pair[0], pair[1]
+        if not np.array_equal(first.coords, second.coords):
+            continue
+        found.append(_match(first, second, labels))
+    return found
+
+
+def _weights(runs: Sequence[RunData], experiment: str, variant: str) -> Prediction | None:
+    for run in runs:
+        if (run.config.experiment, run.variant) != (experiment, variant):
+            continue
+        for file in run.predictions().values():
+            try:
+                prediction = read_prediction(file)
+            except ValueError:  # which read_scenes told of
+                continue
+            if prediction.weights is not None:
+                return prediction
+    return None
+
+
+def _match(first: Prediction, second: Prediction, labels: tuple[str, str]) -> MatchedSlices:
+    assert first.weights is not None and second.weights is not None
+    functions = [p.weights.float().flatten(1).numpy() for p in (first, second)]  # type: ignore[union-attr]
+    pairs = match_slices(functions[0], functions[1])
+    points, all_normals = len(functions[0]), _normals(first)
+    coords = _in_space(first.coords)[:points]
+    normals = None if all_normals is None else all_normals[:points]
+    close = pairs if normals is None else _seen_first(pairs, functions[0], coords, normals)
+    close = close[:SLICE_PAIRS]
+    columns = [m.first for m in close], [m.second for m in close]
+    return MatchedSlices(
+        first.experiment,
+        labels,
+        coords,
+        normals,
+        (functions[0][:, columns[0]].T, functions[1][:, columns[1]].T),
+        (_entropy(first.weights), _entropy(second.weights)),
+        tuple(m.similarity for m in close),
+        pairs[len(pairs) // 2].similarity,
+    )
+
+
+def _seen_first(
+    pairs: Sequence[Match], functions: Array, coords: Array, normals: Array
+) -> list[Match]:
+    """First those whose function lies mostly on the side of the body that a picture shows."""
+    seen = normals @ camera(coords)[2] > 0
+
+    def hidden(pair: Match) -> bool:
+        function = functions[:, pair.first]
+        return bool(function[seen].sum() < 0.5 * function.sum())
+
+    return sorted(pairs, key=hidden)
+
+
+def _entropy(weights: Tensor) -> Array:
+    return np.asarray(point_entropy(weights.float()).mean(-1).numpy(), np.float32)

@@ -1,0 +1,8 @@
+"""What the runs of a study say, from their records.
+
+gather           all that is known of the runs, from their folders; planned: what was to be
+settings         runs in groups that may be compared
+study_tables     the tables of errors; insight_tables: those that explain them; captions: of both
+system_tables    speed and memory, from records of `slipstream bench`
+claims           the paper's claims with number, error bar and verdict; conclusion: in sentences
+"""

@@ -1,0 +1,36 @@
+"""What the studies of some runs planned, beside what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from slipstream.reports.study.gather import RunData
+from slipstream.reports.study.settings import Group
+from slipstream.runs.folder import RunFolder
+from slipstream.runs.study_file import NAME as STUDY
+from slipstream.runs.study_file import PlannedCell, read_planned
+
+
+def lost_variants(group: Group) -> set[str]:
+    """Those that the studies of its runs plan for its experiment, and have no run of at all."""
+    studies: dict[Path, list[PlannedCell]] = {}
+    for run in group.runs:
+        studies |= _study(run)
+    planned, there = set(), set(group.variants)
+    for study, cells in studies.items():
+        own = [cell for cell in cells if cell.experiment == group.experiment]
+        planned |= {cell.variant for cell in own}
+        there |= {cell.variant for cell in own if RunFolder(study / cell.path).exists}
+    return planned - there
+
+
+def _study(run: RunData) -> dict[Path, list[PlannedCell]]:
+    """The study that planned it, if one did. Of one that cannot be read `gather` tells."""
+    study = next((above for above in run.folder.path.parents if (above / STUDY).is_file()), None)
+    if study is None:
+        return {}
+    try:
+        cells = read_planned(study)
+    except ValueError:
+        return {}
+    return {study: cells} if any(study / c.path == run.folder.path for c in cells) else {}

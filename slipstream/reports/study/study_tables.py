@@ -1,0 +1,294 @@
+"""The tables of errors: what the paper's tables are, from records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from slipstream.evaluation.compare import Row, ratio_std
+from slipstream.evaluation.summary import spread_text
+from slipstream.models.variants import BASELINE, VARIANTS
+from slipstream.reports.content import Cell, Table
+from slipstream.reports.study.captions import measured_alike, told, what_is_measured, where_measured
+from slipstream.reports.study.gather import RunData
+from slipstream.reports.study.planned import lost_variants
+from slipstream.reports.study.settings import (
+    Group,
+    Swept,
+    main_groups,
+    on_other_data,
+    sweep,
+    swept_variants,
+)
+
+NOT_RUN = Cell(text="not run", kind="text")
+UNFINISHED = Cell(text="unfinished", kind="text")
+"""It has runs, and none is among those that are compared."""
+MISSING = Cell(text="missing", kind="text")
+"""Planned, but not there."""
+HEADLINE = (BASELINE, "no-token-attention")
+
+
+def study_tables(runs: Sequence[RunData]) -> list[Table]:
+    """All that the runs have something for."""
+    groups = main_groups(runs)
+    found = [main_table(groups), ratio_table(groups)]
+    found += [per_variable(groups, measure) for measure in ("L1", "L2")]
+    found += [noise(groups), grid(groups), capacity(groups)]
+    found += [sweep_table(runs, field) for field in SWEEPS]
+    return [table for table in found if table is not None]
+
+
+def variants_of(groups: Sequence[Group]) -> list[str]:
+    there = {variant for group in groups for variant in group.variants}
+    return [name for name in VARIANTS if name in there]
+
+
+def words(text: str) -> Cell:
+    return Cell(text=text, kind="text")
+
+
+def with_best(cells: Sequence[Cell]) -> list[Cell]:
+    """With the smallest of a row in bold, where there are several."""
+    known = [cell.value for cell in cells if cell.value is not None]
+    best = min(known) if len(known) > 1 else None
+    return [
+        Cell(c.value, c.std, c.value is not None and c.value == best, c.text, c.digits, c.kind)
+        for c in cells
+    ]
+
+
+def main_table(groups: Sequence[Group]) -> Table:
+    """Best validation error, mean and std over the seeds."""
+    lost = {group.experiment: lost_variants(group) for group in groups}
+    there, rows = {*variants_of(groups), *(v for own in lost.values() for v in own)}, []
+    variants = [name for name in VARIANTS if name in there]
+    for group in groups:
+        found = {row.variant: error_cell(row) for row in group.rows()}
+        found = {v: UNFINISHED for v in group.variants} | found
+        found |= {variant: MISSING for variant in lost[group.experiment]}
+        cells = [found.get(variant, NOT_RUN) for variant in variants]
+        rows.append((words(group.experiment), *with_best(cells)))
+    caption = (
+        "Best validation relative L1 error on normalised outputs, mean over groups and samples, at"
+        f" equal steps ({_steps(groups)}); mean ± standard deviation where there are several seeds"
+        f" ({_seeds(groups)}). Best of a row in bold."
+    )
+    return Table("main", "Validation error", caption, ("experiment", *variants), tuple(rows))
+
+
+def ratio_table(groups: Sequence[Group]) -> Table | None:
+    """The same over the baseline's."""
+    variants = [variant for variant in variants_of(groups) if variant != BASELINE]
+    rows = []
+    for group in groups:
+        found = {row.variant: row for row in group.rows()}
+        if BASELINE in found and len(found) > 1:
+            cells = [ratio_cell(found.get(variant), found[BASELINE]) for variant in variants]
+            rows.append((words(group.experiment), *cells))
+    if not rows:
+        return None
+    caption = (
+        "Validation error over the baseline's; the spread follows from those of both, to first"
+        " order."
+    )
+    return Table("ratio", "Cost of each ablation", caption, ("experiment", *variants), tuple(rows))
+
+
+def error_cell(row: Row | None) -> Cell:
+    return NOT_RUN if row is None else Cell(row.mean, row.std)
+
+
+def ratio_cell(row: Row | None, base: Row) -> Cell:
+    if row is None:
+        return NOT_RUN
+    spread = None if row is base else ratio_std(row, base)
+    return Cell(row.mean / base.mean, spread, kind="ratio")
+
+
+def _steps(groups: Sequence[Group]) -> str:
+    return "; ".join(f"{g.experiment} {row.step:,}" for g in groups for row in g.rows()[:1])
+
+
+def _seeds(groups: Sequence[Group]) -> str:
+    """How many of each variant; of fewest and most, where experiments differ."""
+    counts: dict[str, list[int]] = {}
+    for row in (row for group in groups for row in group.rows()):
+        counts.setdefault(row.variant, []).append(len(row.seeds))
+    found = {variant: sorted({min(own), max(own)}) for variant, own in counts.items()}
+    texts = {variant: " to ".join(map(str, ends)) for variant, ends in found.items()}
+    if len(set(texts.values())) == 1:
+        return f"{next(iter(texts.values()))} each"
+    return ", ".join(f"{variant} {text}" for variant, text in texts.items())
+
+
+def per_variable(groups: Sequence[Group], measure: str) -> Table | None:
+    """Test errors of each variable in physical units."""
+    variants, rows, shown = variants_of(groups), [], []
+    for group in groups:
+        errors, alike = group.summaries(measure), measured_alike(group, measure)
+        shown += list(errors.values())
+        for variable in dict.fromkeys(variable for _, variable in errors):
+            found = [errors.get((variant, variable)) for variant in variants]
+            cells = [NOT_RUN if s is None else Cell(s.mean, s.std) for s in found]
+            names = words(group.experiment), words(str(variable))
+            rows.append((*names, *(with_best(cells) if alike else cells)))
+    if not rows:
+        return None
+    where = where_measured(groups, measure)
+    said = [what_is_measured(groups, measure), f"On the test split, {where}." if where else ""]
+    if not all(measured_alike(group, measure) for group in groups):
+        said.append("A row that was measured in several ways has no best.")
+    caption = " ".join(text for text in (*said, spread_text(shown)) if text)
+    title = f"Test error of each variable, relative {measure}"
+    columns = ("experiment", "variable", *variants)
+    return Table(f"variables-{measure.lower()}", title, caption, columns, tuple(rows))
+
+
+def noise(groups: Sequence[Group]) -> Table | None:
+    """How much the drawn points matter: spread of the baseline's errors over repeats."""
+    rows, draws = [], []
+    for one in (one for group in groups for one in group.evaluations):
+        for number in one.numbers:
+            share = number.relative_std
+            if (one.variant, number.measure) == (BASELINE, "L1") and share is not None:
+                draws.append((str(one.protocol.repeats), one.experiment, f"seed {one.seed}"))
+                error = Cell(number.mean, number.std, digits=4)
+                names = (one.experiment, str(one.seed), str(number.variable))
+                rows.append((*map(words, names), error, words(f"{100 * share:.2g} %")))
+    if not rows:
+        return None
+    count, what = told(draws), "independent draws of the points"
+    caption = (
+        "Relative L1 error of the baseline on the test split, physical units: mean ± standard"
+        f" deviation over {f'{count} {what}' if count.isdigit() else f'{what}: {count}'}."
+    )
+    columns = ("experiment", "seed", "variable", "error", "relative std")
+    return Table("noise", "Subsampling noise", caption, columns, tuple(rows))
+
+
+GRID = ((BASELINE, "no-token-attention"), ("untied", "untied-no-token-attention"))
+"""Rows: tied, untied. Columns: with attention, without."""
+
+
+def grid(groups: Sequence[Group]) -> Table | None:
+    """Token attention x tying: change against the tied baseline."""
+    rows = []
+    for group in groups:
+        found = {row.variant: row for row in group.rows()}
+        if not {name for line in GRID for name in line} <= found.keys():
+            continue
+        for what, line in zip(("tied", "untied"), GRID, strict=True):
+            cells = [_change(found[name], found[BASELINE]) for name in line]
+            rows.append((words(group.experiment), words(what), *cells))
+        if "untied-ln" in found:
+            cell = _change(found["untied-ln"], found[BASELINE])
+            rows.append((words(group.experiment), words("untied, LinearNO"), words(""), cell))
+    if not rows:
+        return None
+    caption = (
+        "Change of the validation error against the tied baseline; the spread is that of the"
+        " variant's own seeds, in per cent of the baseline."
+    )
+    columns = ("experiment", "projections", "with token attention", "without")
+    return Table("grid", "Token attention and tying", caption, columns, tuple(rows))
+
+
+def _change(row: Row, base: Row) -> Cell:
+    std = None if row.std is None else 100 * row.std / base.mean
+    return Cell(100 * (row.mean / base.mean - 1), std, kind="percent", digits=2)
+
+
+def capacity(groups: Sequence[Group]) -> Table | None:
+    """Does a wider pointwise model make up for the missing coupling?"""
+    rows = []
+    for group in groups:
+        found = {row.variant: row for row in group.rows()}
+        if not {BASELINE, "mlp-only", "mlp-only-wide"} <= found.keys():
+            continue
+        counts = {run.variant: run.parameters for run in group.runs}
+        for name in ("mlp-only", "mlp-only-wide", BASELINE):
+            share = (counts[name] or 0) / (counts[BASELINE] or 1)
+            rows.append(
+                (
+                    words(group.experiment),
+                    words(name),
+                    Cell(counts[name], kind="count"),
+                    Cell(share, kind="ratio"),
+                    error_cell(found[name]),
+                    ratio_cell(found[name], found[BASELINE]),
+                )
+            )
+    if not rows:
+        return None
+    caption = "Validation error of pointwise models, by their number of parameters."
+    columns = ("experiment", "variant", "parameters", "of the baseline's", "error", "ratio")
+    return Table("capacity", "Capacity control", caption, columns, tuple(rows))
+
+
+SWEEPS: Mapping[Swept, tuple[str, str]] = {
+    "slices": ("G", "Number of slices"),
+    "layers": ("L", "Depth"),
+    "steps": ("steps", "Length of training"),
+}
+
+
+def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
+    """Validation error, and ratio to the baseline of the same size and length, against one.
+
+    Of variants that were run at one value alone the main table tells.
+    """
+    letter, title = SWEEPS[field]
+    swept = [group for groups in sweep(runs, field) for group in groups]
+    groups = [group for group in swept if group.row(BASELINE) is not None]
+    if not groups:
+        return None
+    others = [v for v in variants_of(groups) if v != BASELINE and v in swept_variants(groups)]
+    rows = []
+    for group in groups:
+        found = {row.variant: row for row in group.rows()}
+        base = found[BASELINE]
+        cells = [error_cell(base), *(ratio_cell(found.get(variant), base) for variant in others)]
+        size = Cell(group.at(field), kind="count")
+        rows.append((words(group.experiment), size, *cells))
+    notes = [
+        f"{group.experiment}, {letter} = {group.at(field)}, {variant}: {what}."
+        for group in groups
+        for variant, what in group.failures().items()
+    ]
+    columns = ("experiment", letter, BASELINE, *others)
+    caption = _sweep_caption(runs, groups, field)
+    return Table(f"sweep-{field}", title, caption, columns, tuple(rows), tuple(notes))
+
+
+def _sweep_caption(runs: Sequence[RunData], groups: Sequence[Group], field: Swept) -> str:
+    caption = (
+        f"Validation error of the baseline, and of the other variants over that of the baseline"
+        f" with the same {SWEEPS[field][0]}."
+    )
+    if field != "steps":
+        caption += f" At {_lengths(runs, groups, field)}."
+    elsewhere = [f"{g.experiment} {_place(g, field)}" for g in on_other_data(runs, field)]
+    if elsewhere:
+        caption += f" On other data: {', '.join(elsewhere)}."
+    return caption
+
+
+def _lengths(runs: Sequence[RunData], groups: Sequence[Group], field: Swept) -> str:
+    """As "4,000 steps, where the main table has 8,000"."""
+    usual = {group.experiment: _compared_at(group) for group in main_groups(runs)}
+    facts = []
+    for group in groups:
+        own, main = _compared_at(group), usual[group.experiment]
+        other = f", where the main table has {main:,}" if main not in (own, None) else ""
+        facts.append((f"{own:,} steps{other}", group.experiment, _place(group, field)))
+    return told(facts)
+
+
+def _compared_at(group: Group) -> int | None:
+    return next((row.step for row in group.rows()), None)
+
+
+def _place(group: Group, field: Swept) -> str:
+    """As "4,000 steps" or "G = 8"."""
+    at = group.at(field)
+    return f"{at:,} steps" if field == "steps" else f"{SWEEPS[field][0]} = {at}"

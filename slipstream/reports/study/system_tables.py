@@ -1,0 +1,141 @@
+"""Tables and points of the speed and memory of the kernels, from records of `slipstream bench`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipstream.core.records import read_records
+from slipstream.models.variants import BASELINE
+from slipstream.reports.content import Cell, Measurement, Table
+from slipstream.runs.run_records import check_fields
+
+KIND = "bench"
+OURS, PEER, PLAIN = "fused", "flashslice", "reference"
+_HEADS, _LINE = 8, 50
+"""Heads that need no mention, and letters in a line below a panel."""
+_TITLES = {"model": "Speed and memory of the whole model", "layer": "Speed and memory of one layer"}
+
+
+def read_bench(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """The timed cases of record files that passed their gate; the last of each name counts.
+
+    Raises ValueError for a file without timings, and naming what is not as it was written.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        rows = read_records(path, KIND)
+        if not rows:
+            raise ValueError(
+                f"{path} must hold records of `slipstream bench model`, `kernels` or `memory`,"
+                " got none"
+            )
+        for row in rows:
+            _check(row, str(path))
+            if row["results"].get(OURS) and (row["gate"] or {}).get("green"):
+                found[row["name"]] = row
+    return list(found.values())
+
+
+_ROW = {"name": str, "device": str, "case": dict, "results": dict, "gate": (dict, type(None))}
+_CASE = {"what": str, "points": int, "slices": int, "layers": int}
+_RESULT = {name: (int, float, type(None)) for name in ("ms", "peak_gb")}
+
+
+def _check(row: Mapping[str, Any], path: str) -> None:
+    check_fields(row, _ROW, path)
+    where = f"{path}, {row['name']}"
+    check_fields(row["case"], _CASE, f"{where}: case")
+    for who in (OURS, PEER, PLAIN):
+        check_fields(row["results"], {who: (dict, type(None))}, f"{where}: results")
+        check_fields(row["results"].get(who) or {}, _RESULT, f"{where}: {who}")
+
+
+def system_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """One for whole models and one for single layers."""
+    found = []
+    for what in dict.fromkeys(row["case"]["what"] for row in rows):
+        own = [row for row in rows if row["case"]["what"] == what]
+        devices = ", ".join(dict.fromkeys(row["device"] for row in own))
+        caption = (
+            f"Median milliseconds and peak gigabytes on {devices}, measured in turns in one"
+            " process, behind the gate of exactness; ratios are theirs over ours, above 1 where"
+            " ours is faster. Without kernels is the same model by plain PyTorch; `eager` in the"
+            " name of a case is not compiled."
+        )
+        columns = (
+            "case", "ours, ms", "flashslice, ms", "ratio", "without kernels, ms", "ratio",
+            "ours, GB", "flashslice, GB",
+        )  # fmt: skip
+        title = _TITLES.get(what, f"Speed and memory, {what}")
+        found.append(Table(f"systems-{what}", title, caption, columns, tuple(map(_row, own))))
+    return found
+
+
+def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+    results = row["results"]
+    ours = results[OURS]
+
+    def time(who: str) -> Cell:
+        return _cell((results.get(who) or {}).get("ms"))
+
+    def ratio(who: str) -> Cell:
+        theirs = (results.get(who) or {}).get("ms")
+        return _cell(theirs / ours["ms"] if theirs and ours.get("ms") else None, "ratio")
+
+    name = Cell(text=row["name"], kind="text")
+    memory = [_cell((results.get(who) or {}).get("peak_gb")) for who in (OURS, PEER)]
+    return (name, time(OURS), time(PEER), ratio(PEER), time(PLAIN), ratio(PLAIN), *memory)
+
+
+def _cell(value: float | None, kind: Any = "error") -> Cell:
+    return Cell(text="not measured", kind="text") if value is None else Cell(value, kind=kind)
+
+
+def system_points(rows: Sequence[Mapping[str, Any]]) -> list[Measurement]:
+    """Memory and time against G, L and N, wherever at least two cases differ in that alone.
+
+    The label of each axis says below what the cases have in common.
+    """
+    found = []
+    for axis, label in (("slices", "slices G"), ("layers", "layers L"), ("points", "points N")):
+        families: dict[str, list[Mapping[str, Any]]] = {}
+        for row in rows:
+            rest = {k: v for k, v in row["case"].items() if k != axis}
+            families.setdefault(str(sorted(rest.items())), []).append(row)
+        best = max(families.values(), key=lambda own: len({r["case"][axis] for r in own}))
+        if len({row["case"][axis] for row in best}) > 1:
+            below = f"{label}\n{_in_common(best[0]['case'], axis)}"
+            found += [m for row in best for m in _measurements(row, axis, below)]
+    return found
+
+
+def _in_common(case: Mapping[str, Any], axis: str) -> str:
+    """As "model, training, bf16/bf16, G = 32, L = 8", without what the axis is of."""
+    what, variant, heads = case["what"], case.get("variant", BASELINE), case.get("heads", _HEADS)
+    parts = ["one layer" if what == "layer" else what]
+    parts.append("training" if case.get("training") else "inference")
+    parts.append("/".join(case[name] for name in ("dtype", "precision") if case.get(name)))
+    parts += [name for name in ("checkpointed", "compiled") if case.get(name)]
+    parts += [variant] if variant != BASELINE else []
+    parts += [f"G = {case['slices']}"] if axis != "slices" else []
+    parts += [f"L = {case['layers']}"] if axis != "layers" and what != "layer" else []
+    parts += [f"H = {heads}"] if heads != _HEADS else []
+    parts += [f"N = {case['points']:,}"] if axis != "points" else []
+    return textwrap.fill(", ".join(filter(None, parts)), _LINE, break_on_hyphens=False)
+
+
+_SERIES = {OURS: "slipstream", PEER: "flashslice", PLAIN: "without kernels"}
+
+
+def _measurements(row: Mapping[str, Any], axis: str, label: str) -> list[Measurement]:
+    found = []
+    for who, name in _SERIES.items():
+        result = row["results"].get(who) or {}
+        for key, quantity, unit in (("ms", "time", "ms"), ("peak_gb", "peak memory", "GB")):
+            if result.get(key) is not None:
+                at = float(row["case"][axis])
+                found.append(Measurement(name, label, at, quantity, unit, result[key]))
+    return found

@@ -1,0 +1,114 @@
+"""`slipstream data inspect` as a user meets it: three commands to a store, and one sentence each
+for what cannot be done."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from slipstream.cli import app as cli
+
+from ..data.mesh_folders import ball, pressure, save, shear, with_fields
+
+Said = tuple[int, str, str]
+Run = Callable[..., Said]
+
+
+@pytest.fixture
+def slipstream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Runs a command in tmp_path: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["slipstream", "data", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def write_folder(raw: Path) -> None:
+    for k in range(5):
+        x = np.asarray(ball(1 + k).points)
+        fields = {"Static Pressure [Pa]": 101325 + pressure(x), "Wall Shear": shear(x)}
+        save(with_fields(ball(1 + k), **fields), raw / f"car_{k}.vtp")
+
+
+def test_three_commands_to_a_store(slipstream: Run, tmp_path: Path) -> None:
+    write_folder(tmp_path / "cars")
+    code, out, err = slipstream("inspect", "cars", "--out", "card.yaml")
+    assert code == 0, err
+    for text in (
+        "cars: 5 samples (car_0, car_1, car_2, ...), 3 looked at.",
+        "Static Pressure [Pa]",
+        "closed, faces turned outward",
+        "! mesh: pressure with a mean of",
+        "slipstream data ingest mesh cars STORE --card card.yaml",
+    ):
+        assert text in out, out
+    code, out, err = slipstream("ingest", "mesh", "cars", "store", "--card", "card.yaml")
+    assert code == 0 and "5 written" in out, err
+    code, out, err = slipstream("check", "store")
+    assert code == 0 and "store is good: 5 samples" in out, err
+    code, out, err = slipstream("inspect", "cars", "--out", "card.yaml")
+    assert code == 2 and "card.yaml must not exist yet" in err and not out
+
+
+def test_a_file_and_json(slipstream: Run, tmp_path: Path) -> None:
+    write_folder(tmp_path / "cars")
+    code, out, _ = slipstream("inspect", "cars/car_1.vtp")
+    assert code == 0 and "surface, 162 points, 320 cells (320 triangle)" in out
+    code, out, err = slipstream("inspect", "cars", "--json", "--all")
+    found = json.loads(out)
+    assert code == 0 and not err and len(found["looked_at"]["mesh"]) == 5
+    assert found["files"] == {"mesh": "{id}.vtp"} and found["card"] is None
+    assert found["common"]["mesh"] == ["Static Pressure [Pa]", "Wall Shear"]
+
+
+def test_what_cannot_be_done_is_one_sentence(slipstream: Run, tmp_path: Path) -> None:
+    write_folder(tmp_path / "cars")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.vtk").write_text("Dear reader,\nthis is no mesh.\n")
+    (tmp_path / "short.vtp").write_bytes((tmp_path / "cars/car_1.vtp").read_bytes()[:400])
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    save(ball(), tmp_path / "shapes" / "a.stl")
+    for arguments, sentence in (
+        (("nowhere",), "nowhere must be a mesh or a folder of meshes, got no such file"),
+        (
+            ("empty",),
+            "empty must hold meshes (.vtp, .vtu, .vti, .vts, .vtr, .vtk, .vtm, .stl, .ply or",
+        ),
+        (("text.vtk",), "text.vtk must"),
+        (("short.vtp",), "short.vtp must"),
+        (("table.csv",), "table.csv must be"),
+        (("cars", "--out", "no/card.yaml"), "no/card.yaml must be in a folder that exists"),
+        (("cars", "--out", "c.yaml", "--file", "x"), "file must be one of mesh, got 'x'"),
+        (("shapes", "--out", "c.yaml"), "must have an array to predict, got no arrays"),
+    ):
+        code, out, err = slipstream("inspect", *arguments)
+        assert code == 2 and sentence in err, (arguments, err)
+        assert err.startswith("slipstream: ") and err.count("\n") == 1 and not out, err
+    assert not (tmp_path / "c.yaml").exists()
+
+
+def test_a_file_of_all_samples_named_like_theirs(slipstream: Run, tmp_path: Path) -> None:
+    for name in ("r1/s.vtp", "r2/s.vtp", "s.vtp"):
+        save(with_fields(ball()), tmp_path / "runs" / name)
+    code, out, err = slipstream("inspect", "runs")
+    assert code == 0 and "\nshared_s: s.vtp" in out, err
+    code, out, err = slipstream("inspect", "runs", "--out", "card.yaml")
+    assert code == 0 and "! s.vtp has no id in its name" in out, err
+    code, out, err = slipstream("ingest", "mesh", "runs", "store", "--card", "card.yaml")
+    assert code == 0 and "2 written" in out, err

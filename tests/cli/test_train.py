@@ -1,0 +1,191 @@
+"""`slipstream train` and `study` as a user meets them: real processes, exit codes and streams."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from slipstream import load_model
+from slipstream.cli.app import main
+from slipstream.evaluation.compare import NOTHING
+from slipstream.runs.folder import RunFolder
+
+from .test_cli import slipstream
+
+TINY = (
+    "--set", "steps=6", "--set", "evaluate_every=3", "--set", "batch=2",
+    "--set", 'data.builtin.samples={"train": 4, "val": 2}', "--set", "data.builtin.points=16",
+    "--set", "model.size={layers: 1, width: 8, heads: 2, slices: 3}", "--device", "cpu",
+)  # fmt: skip
+
+
+def test_train_then_again_then_load(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = slipstream("train", "poisson", "--out", str(out), "--variant", "mlp-only", *TINY)
+    assert done.returncode == 0, done.stderr
+    assert "Best validation error" in done.stdout and "Finished after 6 steps" in done.stdout
+    assert done.stderr == "", "no bar where there is no terminal"
+    again = slipstream("train", "--out", str(out), "--json")
+    assert json.loads(again.stdout)["reason"] == "finished"
+    trained = load_model(out)
+    assert trained.config.model.variant == "mlp-only" and trained.metric["step"] in (3, 6)
+
+
+Call = Callable[..., str]
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """What a command prints, in this process."""
+
+    def call(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["slipstream", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_list_and_show(called: Call) -> None:
+    rows = json.loads(called("train", "--list", "--json"))
+    assert {"drivaerml-surface", "poisson", "own"} <= {row["name"] for row in rows}
+    assert "184,000" in called("train", "--list")
+    given = ("train", "drivaerml-volume", "--show", "--seed", "7", "--set", "optim.clip=1")
+    config = json.loads(called(*given))
+    assert (config["steps"], config["seed"], config["optim"]["clip"]) == (19_000, 7, 1.0)
+
+
+def test_files_and_settings_overlay_an_experiment(tmp_path: Path, called: Call) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "steps: 7\nmodel:\n  size: {layers: 3}\noptim.clip: 2\noptim.weight_decay: 1e-4\n"
+    )
+    given = ("train", "poisson", "--show", "--config", str(tmp_path / "c.yaml"))
+    config = json.loads(called(*given, "--set", "steps=9", "--set", "evaluate_every=9"))
+    assert (config["steps"], config["model"]["size"]["layers"]) == (9, 3)
+    assert config["optim"]["weight_decay"] == 1e-4, "which YAML takes for text"
+    assert config["optim"]["clip"] == 2.0 and config["model"]["size"]["width"] == 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("train",), "an experiment or --out of a run to go on with must be given, got neither"),
+        (("train", "poison", "--out", "r"), "did you mean 'poisson'?"),
+        (("train", "poisson"), "--out must name the folder of the run, got none"),
+        (("train", "--out", "r"), "r must be a run to go on with, got no config.json"),
+        (("train", "--out", "r", "--seed", "1"), "an experiment must be named to change its con"),
+        (("train", "poisson", "--out", "r", "--set", "optim.lr=1"), "must be one of learning_rate"),
+        (("train", "poisson", "--out", "r", "--set", "experiment=x"), "must be one of data, model"),
+        (("train", "poisson", "--out", "r", "--variant", "base"), "variant must be one of baselin"),
+        (
+            ("train", "poisson", "--out", "r", "--config", "no.yaml"),
+            "no.yaml must be a YAML file, got no such",
+        ),
+        (("train", "poisson", "--out", "r", "--config", "bad.yaml"), "bad.yaml must be YAML, got"),
+        (
+            ("train", "poisson", "--out", "r", "--config", "list.yaml"),
+            "list.yaml: the file must be a mapping",
+        ),
+        (("train", "poisson", "--out", "r", "--device", "tpu7"), "device must be auto, cpu, cuda"),
+        (("train", "poisson", "--out", "mine", *TINY), "must be a run or an empty folder, got a."),
+        (("train", "own", "--out", "r"), "data.store must name the point store of the run"),
+        (("train", "own", "--out", "r", "--store", "mine"), "mine must be a store with a manifest"),
+        (
+            ("train", "drivaerml-surface", "--out", "r"),
+            "store of drivaerml-surface, got null",
+        ),
+        (("study", "poisson", "--out", "s", "--seeds", "a"), "--seeds must be whole numbers"),
+        (("study", "poisson", "--out", "s", "--variants", "x"), "variant must be one of"),
+        (("study", "own", "poisson", "--out", "s", "--store", "x"), "must be of one experiment"),
+        (("study", "poisson", "--out", "s", "--parallel", "0"), "parallel must be a whole number"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "bad.yaml").write_text("a: [1")
+    (tmp_path / "list.yaml").write_text("[1, 2]")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.txt").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["slipstream", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and sentence in said, said
+    assert "Traceback" not in said and len(said.strip().splitlines()) == 1
+    left = [p for p in sorted(tmp_path.rglob("*")) if p not in before]
+    assert not [p for p in left if p.suffix in (".json", ".jsonl", ".safetensors")], left
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    given = ["train", "poisson", "--out", str(folder.path), *TINY]
+    given += ["--set", "steps=100000", "--set", "evaluate_every=50000", "--set", "log_every=5"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slipstream", *given], stdout=subprocess.PIPE, text=True
+    )
+    until = time.monotonic() + 60
+    while not folder.history("train") and time.monotonic() < until:
+        time.sleep(0.02)
+    busy = slipstream("train", "--out", str(folder.path), "--device", "cpu")
+    assert busy.returncode == 2 and "must not be in use" in busy.stderr
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "saved; the same command goes on" in said
+    assert folder.history("stop")[-1]["step"] == folder.checkpoint_steps()[-1]
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path) -> None:
+    """A real limit on the size of files, as a quota is."""
+    folder = RunFolder(tmp_path / "run")
+    given = [sys.executable, "-m", "slipstream", "train", "poisson", "--out", str(folder.path)]
+    limit = (15_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    done = subprocess.run(
+        [*given, *TINY], capture_output=True, text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert f"cannot use '{folder.checkpoint_file(3)}': File too large" in done.stderr
+    assert folder.checkpoint_steps() == [0]
+    assert "Traceback" not in done.stderr and not list(folder.path.rglob("*.partial"))
+    again = slipstream("train", "--out", str(folder.path), "--device", "cpu")
+    assert again.returncode == 0 and "Finished after 6 steps" in again.stdout
+
+
+def test_a_study_ends_with_its_table(tmp_path: Path) -> None:
+    given = ("study", "poisson", "--out", str(tmp_path / "s"), *TINY, "--seeds", "0")
+    given += ("--variants", "baseline,mlp-only", "--parallel", "2")
+    done = slipstream(*given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 of 2 runs are finished" in done.stdout and "ratio to baseline" in done.stdout
+    found = json.loads(slipstream(*given, "--json").stdout)
+    assert [row["variant"] for row in found["rows"]] == ["baseline", "mlp-only"]
+    assert found["rows"][0]["ratio"] == 1.0 and found["rows"][0]["seeds"] == [0]
+    useless = found["rows"][0]["mean"] >= NOTHING  # after six steps
+    assert list(found["failures"]) == ["poisson baseline seed 0"] * useless
+    assert ("Not comparable, poisson baseline seed 0: it learned" in done.stdout) == useless
+    checkpoint = tmp_path / "s/runs/poisson/mlp-only/seed-0/checkpoints/step-00000006.safetensors"
+    checkpoint.write_bytes(b"spoilt")
+    records = RunFolder(checkpoint.parents[1]).records_file
+    lines = records.read_text().splitlines(keepends=True)
+    records.write_text("".join(line for line in lines if '"stop"' not in line))
+    failed = slipstream(*given)
+    assert failed.returncode == 1 and "poisson mlp-only seed 0: failed" in failed.stdout
+    assert "1 of 2 runs are finished" in failed.stdout

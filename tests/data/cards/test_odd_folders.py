@@ -1,0 +1,155 @@
+"""`data inspect` of folders as they are on disks: links, what cannot be read, names with odd
+letters. The card that it writes finds the same samples."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from slipstream.data.cards import FolderLook, MeshSource, draft_card, look_at, read_card
+from slipstream.data.cards.patterns import sample_id
+
+from ..mesh_folders import ball, block, save, with_fields
+
+
+def write_runs(folder: Path, *names: str) -> None:
+    for name in names:
+        save(with_fields(ball()), folder / name)
+
+
+def source_of(look: FolderLook, card: Path) -> MeshSource:
+    card.write_text(draft_card(look), "utf-8")
+    return MeshSource(look.folder, read_card(card))
+
+
+def test_runs_that_are_links(tmp_path: Path) -> None:
+    write_runs(tmp_path / "disk", "run_0/s.vtp", "run_1/s.vtp", "run_2/s.vtp")
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    for k in range(3):
+        (tmp_path / f"disk/run_{k}/in.json").write_text(f'{{"yaw": {k}}}')
+        (raw / f"run_{k}").symlink_to(tmp_path / f"disk/run_{k}")
+    (tmp_path / "disk/run_0/back").symlink_to(raw)
+    look = look_at(raw)
+    assert look.ids == ("run_0", "run_1", "run_2")
+    assert [table.file for table in look.parameters] == ["{id}/in.json"]
+    source = source_of(look, tmp_path / "card.yaml")
+    assert list(source.ids()) == ["run_0", "run_1", "run_2"] and source.read("run_1").rows == 162
+
+
+@pytest.mark.parametrize(
+    ("names", "ids"),
+    [
+        (("r1/s.vtp", "r2/s.vtp", "s.vtp"), ("r1", "r2")),
+        (("car1/yaw0/s.vtp", "car1/yaw5/s.vtp", "car2/yaw0/s.vtp"), ("yaw0", "yaw5")),
+    ],
+)
+def test_a_file_of_all_samples_named_like_theirs(
+    names: tuple[str, ...], ids: tuple[str, ...], tmp_path: Path
+) -> None:
+    write_runs(tmp_path / "raw", *names)
+    look = look_at(tmp_path / "raw")
+    assert look.ids == ids
+    assert list(look.layout.files) == list(look.found) == list(look.looks) == ["s", "shared_s"]
+    assert any("has no id in its name" in note for note in look.notes)
+    assert tuple(source_of(look, tmp_path / "card.yaml").ids()) == ids
+
+
+@pytest.mark.parametrize("names", [("a.vtp",), ("a.vtp", "c.vtp"), ("a/s.vtp", "c/s.vtp")])
+def test_a_link_to_nothing(names: tuple[str, ...], tmp_path: Path) -> None:
+    write_runs(tmp_path, *names)
+    (tmp_path / "b.vtp").symlink_to(tmp_path / "gone.vtp")
+    look = look_at(tmp_path)
+    assert "left out: b.vtp is a link to a file that is not there" in look.notes
+    assert "b" not in look.ids and len(look.ids) == len(names)
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "x.vtu").symlink_to(tmp_path / "gone.vtu")
+    with pytest.raises(ValueError, match="none must hold meshes .*: x.vtu is a link to a file"):
+        look_at(tmp_path / "none")
+
+
+@pytest.fixture
+def folder_of_a_user() -> Iterator[Path]:
+    """A folder of a user whom modes bind, which they do not the superuser."""
+    with tempfile.TemporaryDirectory() as name:
+        user = os.geteuid()
+        try:
+            if user == 0:
+                os.chown(name, 65534, 65534)
+                os.seteuid(65534)
+            yield Path(name)
+        finally:
+            os.seteuid(user)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_a_folder_that_cannot_be_listed(mode: int, folder_of_a_user: Path) -> None:
+    raw = folder_of_a_user
+    write_runs(raw, "r1/s.vtp", "r2/s.vtp", "lost+found/s.vtp")
+    (raw / "lost+found").chmod(mode)
+    try:
+        look = look_at(raw)
+        assert look.ids == ("r1", "r2")
+        assert "left out: lost+found cannot be read (Permission denied)" in look.notes
+        assert look.layout.files == {"s": "{id}/s.vtp"}
+        (raw / "r1").chmod(mode)
+        (raw / "r2").chmod(mode)
+        with pytest.raises(ValueError, match=r"got none that can be read: lost\+found cannot"):
+            look_at(raw)
+    finally:
+        for name in ("lost+found", "r1", "r2"):
+            (raw / name).chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("names", "ids"),
+    [
+        (("r1*.vtp",), ("r1_",)),
+        (("r1*.vtp", "r2.vtp", "r12.vtp"), ("r12", "r1_", "r2")),
+        (("r1*.vtp", "r2*.vtp"), ("r1_", "r2_")),
+        (("case{1}.vtp",), ("case_1_",)),
+        (("case{1}.vtp", "case{2}.vtp"), ("case_1_", "case_2_")),
+        (("a*b/r1.vtp", "a*b/r2.vtp"), ("r1", "r2")),
+        (("{id}/s?.vtp", "b/s?.vtp"), ("_id_", "b")),
+        (("車/車車.vtp", "自/自自.vtp"), (sample_id("車車"), sample_id("自自"))),
+        (("r1\n/s\\.vtp", "r2/s\\.vtp"), ("r1", "r2")),
+    ],
+)
+def test_names_with_the_letters_of_patterns(
+    names: tuple[str, ...], ids: tuple[str, ...], tmp_path: Path
+) -> None:
+    write_runs(tmp_path / "raw", *names)
+    look = look_at(tmp_path / "raw")
+    assert look.ids == tuple(sorted(ids))
+    assert tuple(source_of(look, tmp_path / "card.yaml").ids()) == look.ids
+
+
+def test_times_with_a_star_in_their_names(tmp_path: Path) -> None:
+    write_runs(tmp_path, *(f"c{k}/s*_{t}.vtp" for k in range(3) for t in (1, 2, 10)))
+    look = look_at(tmp_path)
+    assert list(look.layout.files.values()) == ["{id}/s?_10.vtp"]
+    assert not any("no id" in note or "no pattern" in note for note in look.notes), look.notes
+
+
+def test_a_shared_file_with_a_star_in_its_name(tmp_path: Path) -> None:
+    flow = np.asarray(block(2.0).points)
+    for k in range(3):
+        save(with_fields(block(2.0), U=flow), tmp_path / "raw" / f"c{k}/v.vtu")
+    save(ball(), tmp_path / "raw" / "body*{1}.stl")
+    source = source_of(look_at(tmp_path / "raw"), tmp_path / "card.yaml")
+    assert source.card.files == {"v": "{id}/v.vtu", "body": "body??1?.stl"}
+    assert "body*{1}.stl" in source.files("c1") and source.read("c1").rows == 60
+
+
+def test_names_that_differ_in_letters_that_ids_lack(tmp_path: Path) -> None:
+    write_runs(tmp_path / "raw", "自動車.vtp", "自転車.vtp", "Kübel.vtp")
+    look = look_at(tmp_path / "raw")
+    assert len(look.ids) == 3 and look.ids == tuple(
+        sorted(map(sample_id, ("自動車", "自転車", "Kübel")))
+    )
+    assert list(source_of(look, tmp_path / "card.yaml").ids()) == list(look.ids)

@@ -1,0 +1,78 @@
+"""Tables of many words and of many columns, on a phone and on a desk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from slipstream.models.variants import VARIANTS
+from slipstream.reports.content import Cell, Section, Table
+from slipstream.reports.page.html import write_page
+from slipstream.reports.study.study_tables import words
+
+from .. import made_content as made
+from ..browser import absent, opened
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.skipif(bool(absent()), reason=absent() or "a browser is there")
+CLAIM = (
+    words("Tying has nothing to do with it: attention is removable untied too"),
+    words("potential-flow-surface"),
+    words("does not hold here"),
+    Cell(-0.000436, 0.001, kind="ratio"),
+    words("at most 1.08"),
+    words("largest relative standard deviation of the baseline's test errors over draws of points"),
+)
+COLUMNS = ("claim", "experiment", "verdict", "number", "must be", "which number")
+NUMBERS = (words("builtin-taylor-green"), *[Cell(0.0535, 0.002)] * len(VARIANTS))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tables = (
+        Table("claims", "Claims", "c", COLUMNS, (CLAIM, CLAIM)),
+        Table("main", "Errors", "c", ("experiment", *VARIANTS), (NUMBERS,)),
+    )
+    path = tmp_path_factory.mktemp("tables") / "report.html"
+    write_page(replace(made.report(), sections=(Section("Claims", items=tables),)), path)
+    return path
+
+
+def ends(page: Page, table: int) -> list[float]:
+    """Where each column ends, from the left of what is seen of the table, over its width."""
+    return (
+        page.locator(".block .scroll")
+        .nth(table)
+        .evaluate(
+            """(box) => [...box.querySelectorAll("thead th")].map((head) =>
+          (head.getBoundingClientRect().right - box.getBoundingClientRect().left)
+          / box.getBoundingClientRect().width)"""
+        )
+    )
+
+
+def test_a_phone_shows_the_verdict(browser: Browser, path: Path) -> None:
+    with opened(browser, path, viewport={"width": 390, "height": 844}) as page:
+        assert dict(zip(COLUMNS, ends(page, 0), strict=True))["verdict"] <= 1
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("width", [1200, 1280, 1920])
+def test_a_desk_shows_all_of_the_claims(browser: Browser, path: Path, width: int) -> None:
+    with opened(browser, path, viewport={"width": width, "height": 900}) as page:
+        assert ends(page, 0)[-1] <= 1
+
+
+def test_long_names_of_variants_do_not_widen_their_columns(browser: Browser, path: Path) -> None:
+    with opened(browser, path, viewport={"width": 1280, "height": 900}) as page:
+        widths = (
+            page.locator(".block table")
+            .nth(1)
+            .evaluate("(t) => [...t.querySelectorAll('thead th')].map((head) => head.offsetWidth)")
+        )
+        assert max(widths[1:]) <= 1.2 * min(widths[1:])
