@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a sitting on a GPU measures, in pieces that can be run one by one.
 #   run.sh parity FOLDER     every case of the gates
-#   run.sh rows FOLDER       one layer, the whole model, memory: beside flashslice where it is installed
+#   run.sh rows FOLDER       one layer, the whole model, memory, beside flashslice
 #   run.sh make FOLDER       data make on the GPU, RUNS times: how long, whether all bytes agree
 # ONLY chooses rows, as `slipstream bench kernels --only` does. PYTHON is python3 unless given.
 set -euo pipefail

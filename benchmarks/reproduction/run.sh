@@ -8,12 +8,15 @@
 #   run.sh once PROBLEM        slice-once alone; of poisson also with L = 2, 4, 16
 #   run.sh eager PROBLEM       the baseline without kernels, G = 32 and 256: does it train alike?
 #   run.sh pack FOLDER FILE    what a report needs of a study, as a .tgz
-#   run.sh report [FOLDER]     tables/ and figures/ of FOLDER, or here, from its records/
+#   run.sh unpack FOLDER       the records of all runs, records.tar.xz, as files in FOLDER
+#   run.sh archive FOLDER      records.tar.xz anew from FOLDER, without its predictions
+#   run.sh report [FOLDER]     tables/ and figures/ from records.tar.xz, or from an unpacked FOLDER
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
 # DEVICE is cuda unless given, MORE is added to every study. STEPS makes main and slices longer, in
 # folders of their own; VARIANTS are those of main with the first seed, SEEDED those with two more
-# (either may be empty); COUNTS and SEEDS are those of slices.
+# (either may be empty); COUNTS and SEEDS are those of slices. PLACE is where report puts tables/
+# and figures/, those of 320 charges in few/: here unless given. PARTS=few makes these alone.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=${WORK:-out/reproduction}
@@ -50,6 +53,15 @@ finish() { # folder
 piece() { # folder, problem, further arguments
     study "$@"
     finish "$1"
+}
+
+report_on() { # folder of records, part: where tables/ and figures/ are
+    local place=${PLACE:-$here}/$2 report=$work/report/$2 shown=()
+    for figure in "$here/$2"/figures/*.png; do shown+=("${figure##*/}"); done
+    slipstream report "$1"/* --out "$report" --title "The reproduction"
+    mkdir -p "$place/tables"
+    cp "$report"/tables/*.md "$place/tables"
+    "$python" "$here/figures.py" "$report/figures" "$place/figures" "${shown[@]}"
 }
 
 problem=${2:-poisson}
@@ -109,15 +121,21 @@ pack)
     "$python" "$here/pack.py" "$work/$2" "$work/packed/$2"
     tar -C "$work/packed" -czf "${3:?a file for the archive}" "$2"
     ;;
+unpack) "$python" "$here/archive.py" unpack "$here/records.tar.xz" "${2:?a folder for the records}" ;;
+archive) "$python" "$here/archive.py" pack "${2:?a folder of records}" "$here/records.tar.xz" ;;
 report)
-    place=${2:-$here}
-    slipstream report "$place"/records/* --out "$work/report" --title "The reproduction"
-    mkdir -p "$place/tables" "$place/figures"
-    cp "$work"/report/tables/*.md "$place/tables"
-    cp "$work"/report/figures/*.png "$place/figures"
+    folder=${2:-}
+    if [ -z "$folder" ]; then
+        folder=$(mktemp -d)
+        trap 'rm -rf "$folder"' EXIT
+        "$python" "$here/archive.py" unpack "$here/records.tar.xz" "$folder"
+    fi
+    for part in ${PARTS:-. few}; do
+        report_on "$folder/$part/records" "$part"
+    done
     ;;
 *)
-    sed -n '2,16p' "$0"
+    sed -n '2,19p' "$0"
     exit 2
     ;;
 esac

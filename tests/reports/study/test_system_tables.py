@@ -10,7 +10,7 @@ from slipstream.core.records import append_record
 from slipstream.reports.page.tables import cell_text
 from slipstream.reports.study.system_tables import read_bench, system_points, system_tables
 
-RECORDS = Path(__file__).parents[3] / "benchmarks/2026-11-15-h200-third"
+RECORDS = Path(__file__).parents[3] / "benchmarks/records/h200"
 
 
 def row(name: str, ms: float, theirs: float | None, green: bool = True, **case: Any) -> Any:

@@ -1,0 +1,146 @@
+"""The tables of RESULTS.md, made from the records; and newer records put in place of older ones.
+
+    python benchmarks/results.py                     print the tables
+    python benchmarks/results.py add FILE.jsonl ...  take records of `slipstream bench` over
+
+`add` puts the rows of FILE.jsonl into records/h200/FILE.jsonl. Of the rows of one name the newest
+stays that passed its gate; the older ones are in the history of this repository. A parity.jsonl
+takes the place of the one before, compressed.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+H200 = Path(__file__).parent / "records/h200"
+HANDICAPS = {
+    "baseline": "weights formed twice",
+    "no-token-attention": "weights formed twice",
+    "frozen-slice": "weights formed twice",
+    "frozen-slice-no-token-attention": "weights formed twice",
+    "slice-once": "weights formed twice",
+    "untied-ln": "logits of the slice formed twice",
+}
+"""What our eager reference did too often before it was repaired; other variants: nothing."""
+REPAIRED = "2026-11-18"
+
+
+def main(arguments: list[str]) -> None:
+    if arguments and arguments[0] == "add":
+        try:
+            for file in map(Path, arguments[1:]):
+                add(file)
+        except (ValueError, OSError) as error:
+            sys.exit(f"results.py: {error}")
+        return
+    for title, lines in tables().items():
+        print(f"{title}\n\n" + "\n".join(lines) + "\n")
+
+
+def read(file: Path) -> list[Record]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def add(file: Path) -> None:
+    """Take over the records of a file; ValueError where they are not of `slipstream bench`."""
+    if file.name == "parity.jsonl":
+        kept = H200 / "parity.jsonl.xz"
+        kept.write_bytes(lzma.compress(file.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
+        return
+    kept = H200 / file.name
+    records = read(file)
+    for record in records:
+        if record["kind"] != "bench":
+            raise ValueError(f"{file} must hold records of kind 'bench', got {record['kind']!r}")
+    rows = newest((read(kept) if kept.exists() else []) + records)
+    kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def newest(records: list[Record]) -> list[Record]:
+    """Of every name the newest record that passed its gate."""
+    passed = [record for record in records if record["gate"] and record["gate"]["green"]]
+    by_name = {record["name"]: record for record in sorted(passed, key=lambda row: row["time"])}
+    return list(by_name.values())
+
+
+def tables() -> dict[str, list[str]]:
+    """Each table by its title, as lines of markdown."""
+    model, layer, memory = (read(H200 / f"{name}.jsonl") for name in ("model", "kernels", "memory"))
+    baseline = [record for record in model if record["case"]["variant"] == "baseline"]
+    others = [record for record in model if record not in baseline]
+    names = {record["name"] for record in memory}
+    beside = [row for row in read(H200 / "memory-beside.jsonl") if row["name"] not in names]
+    with_reference = [record for record in model + layer if "reference" in record["results"]]
+    return {
+        "The full model": beside_flashslice(baseline),
+        "Variants of the full model": beside_flashslice(others),
+        "One layer": beside_flashslice(layer),
+        "Depths and slice counts": beside_flashslice(memory),
+        "Memory alone": beside_flashslice(beside, times=False),
+        "Against our own eager reference": beside_reference(with_reference),
+    }
+
+
+def beside_flashslice(records: list[Record], *, times: bool = True) -> list[str]:
+    """Our rows and flashslice's. Without times: of rows whose times say nothing."""
+    lines = [
+        "| case | slipstream, ms (GB) | flashslice, ms (GB) | time | memory | commit |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
+    for record in sorted(records, key=lambda record: sorting_key(record["case"])):
+        ours, theirs = (record["results"].get(who, {}) for who in ("fused", "flashslice"))
+        cells = [cell(ours, times), cell(theirs, times)]
+        cells.append(quotient(theirs, ours, "ms") if times else "")
+        cells.append(quotient(ours, theirs, "peak_gb"))
+        lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
+    return lines
+
+
+def beside_reference(records: list[Record]) -> list[str]:
+    lines = [
+        "| case | slipstream, ms (GB) | reference, ms (GB) | times faster | less memory"
+        " | handicap of the reference | commit |",
+        "|---|---:|---:|---:|---:|---|---|",
+    ]
+    for record in sorted(records, key=lambda record: sorting_key(record["case"])):
+        ours, eager = (record["results"][who] for who in ("fused", "reference"))
+        share = quotient(ours, eager, "peak_gb")
+        less = f"{100 * (1 - ours['peak_gb'] / eager['peak_gb']):.0f} %" if share else ""
+        cells = [cell(ours), cell(eager), quotient(eager, ours, "ms"), less]
+        old = record["time"] < REPAIRED
+        cells.append(HANDICAPS.get(record["case"]["variant"], "none") if old else "none")
+        lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
+    return lines
+
+
+def sorting_key(case: Record) -> tuple[object, ...]:
+    """bf16 before fp32, inference before training, and then from small to large."""
+    how = (case["dtype"], case["precision"] != case["dtype"], case["precision"])
+    mode = (case["compiled"], case["checkpointed"], case["training"])
+    size = (case["layers"], case["heads"] != 8, case["slices"], case["points"])
+    return (case["what"] == "layer", *how, *mode, *size, case["variant"])
+
+
+def cell(result: Record, times: bool = True) -> str:
+    if "peak_gb" not in result:
+        reasons = {"out_of_memory": "out of memory", "not_measured": "has no such kernels"}
+        return next((reasons[key] for key in reasons if key in result), "not measured")
+    memory = f"{result['peak_gb']:.1f}" if result["peak_gb"] >= 10 else f"{result['peak_gb']:.2f}"
+    return f"{result['ms']:.1f} ({memory})" if times else f"({memory})"
+
+
+def quotient(above: Record, below: Record, what: str) -> str:
+    return f"{above[what] / below[what]:.2f}" if what in above and what in below else ""
+
+
+def taken(record: Record) -> str:
+    return f"{record['commit']}, {record['time'][:10]}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
