@@ -18,7 +18,7 @@ from slipstream.bench.tf32 import tf32_products
 from slipstream.core.runtime import generator
 from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
 from slipstream.kernels.membership import Axis, Membership
-from slipstream.kernels.plan import How, Problem, make_plan
+from slipstream.kernels.plan import How, Operation, make_plan
 from slipstream.models.layers import attend
 from slipstream.models.variants import EPSILON
 
@@ -59,7 +59,7 @@ class OperatorProblem:
         """Which kernels compute it that way on a GPU."""
         dtype = torch.bfloat16 if way.autocast else way.dtype
         name = str(dtype).removeprefix("torch.")
-        problem = Problem("cuda", name, self.slices, self.width, self.width, self.over)
+        problem = Operation("cuda", name, self.slices, self.width, self.width, self.over)
         return str(make_plan(problem, impl=way.impl, precision=way.precision))
 
 

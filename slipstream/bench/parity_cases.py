@@ -10,7 +10,7 @@ import torch
 
 from slipstream.bench.cases import DTYPES, MAIN_DTYPES, Dtype
 from slipstream.kernels.membership import Axis
-from slipstream.kernels.plan import ALLOWED, Problem, make_plan
+from slipstream.kernels.plan import ALLOWED, Operation, make_plan
 from slipstream.models.variants import VARIANTS
 
 SLICES = (8, 16, 32, 48, 64, 100, 128, 256, 1024)
@@ -206,6 +206,6 @@ def _families(
     over: Axis, slices: int, width: int, dtype: Dtype, precision: str
 ) -> list[Literal["single-tile", "blocked"]]:
     """`blocked` takes every shape; the other one where the plan itself would take it."""
-    problem = Problem("cuda", DTYPES[dtype], slices, width, width, over)
+    problem = Operation("cuda", DTYPES[dtype], slices, width, width, over)
     fits = make_plan(problem, precision=precision).family == "single-tile"
     return ["single-tile", "blocked"] if fits else ["blocked"]

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from slipstream.bench.parity import quick_check
 from slipstream.core import runtime
-from slipstream.kernels.api import describe
+from slipstream.kernels.api import operation_on
 from slipstream.kernels.plan import make_plan
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import VARIANTS
@@ -54,11 +54,11 @@ def doctor(as_json: Json = False) -> None:
     Example: slipstream doctor
     """
     device = runtime.pick_device()
-    problem = describe(device, torch.float32, slices=32, head_width=32, value_width=32)
+    operation = operation_on(device, torch.float32, slices=32, head_width=32, value_width=32)
     found: dict[str, str] = {
         **runtime.versions(),
         "device": runtime.device_name(device),
-        "kernels": str(make_plan(problem)),
+        "kernels": str(make_plan(operation)),
     }
     parity = quick_check(str(device))
     if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +14,10 @@ from torch.nn.modules.module import _has_any_global_hook
 from slipstream.core import runtime
 from slipstream.core.checks import autocast_is_on, check_like, check_shape
 from slipstream.core.shapes import Float
-from slipstream.kernels import reference
+from slipstream.kernels import chunked_ops, reference
 from slipstream.kernels.membership import Axis, Membership, TokenSums
-from slipstream.kernels.operator import is_eager
-from slipstream.kernels.plan import How, Impl, Plan, Precision, Problem, make_plan
+from slipstream.kernels.operator import is_eager, is_transformed
+from slipstream.kernels.plan import How, Impl, Operation, Plan, Precision, make_plan
 
 if runtime.HAS_TRITON:
     from slipstream.kernels import norm, ops
@@ -38,15 +39,17 @@ def slice_points(
     _check_values(membership, values)
     plan = plan_for(membership, values.shape[-1], impl=impl, precision=precision)
     if plan.family == "reference":
-        return reference.slice_points(membership, values)
+        return _with_dtype(reference.slice_points(membership, values), values)
     membership, values = _as_computed(membership), values.to(compute_dtype(values))
+    if plan.family == "chunked":
+        return _with_dtype(chunked_ops.slice_points(membership, values), values)
     stats = _statistics(membership, plan)
     numerator, mass, log_normalizer, _ = ops.slice_op(
         membership.query, values, *_slots(membership), stats, str(plan.precision), plan.family,
         membership.over,
     )  # fmt: skip
     normalizer = log_normalizer if membership.over == "points" else None
-    return _as_given(TokenSums(numerator, mass, normalizer), values)
+    return _with_dtype(TokenSums(numerator, mass, normalizer), values)
 
 
 def deslice_tokens(
@@ -65,6 +68,8 @@ def deslice_tokens(
     if plan.family == "reference":
         return reference.deslice_tokens(membership, tokens)
     membership = _as_computed(membership)
+    if plan.family == "chunked":
+        return chunked_ops.deslice_tokens(membership, tokens)
     out, _ = ops.deslice_op(
         membership.query, tokens, *_slots(membership), membership.statistics, str(plan.precision),
         plan.family,
@@ -90,21 +95,37 @@ def couple(
     _check_values(membership, values)
     how: How = {"impl": impl, "precision": precision}
     plan = plan_for(membership, values.shape[-1], impl=impl, precision=precision)
-    if plan.family == "reference" or membership.over == "points":
-        sums = slice_points(membership, values, **how)
-        return deslice_tokens(membership, _mixed(mix, sums, epsilon, membership), **how)
-    membership, values = _as_computed(membership), values.to(compute_dtype(values))
+    dtype = _tokens_dtype(compute_dtype(values), values.device)
+
+    def mix_sums(sums: TokenSums) -> Tensor:
+        return _mixed(mix, replace(sums, dtype=dtype), epsilon, membership)
+
+    if plan.family == "reference":
+        return reference.couple(membership, values, mix_sums)
+    if membership.over == "points":
+        return deslice_tokens(membership, mix_sums(slice_points(membership, values, **how)), **how)
+    rows = None if values is membership.query else values.to(compute_dtype(values))
+    del values  # as large as the stream, and not needed any more unless for gradients
+    if plan.family == "chunked":
+        return chunked_ops.couple(_as_computed(membership), rows, mix_sums)
+    return _couple_fused(_as_computed(membership), rows, mix_sums, plan)
+
+
+def _couple_fused(
+    membership: Membership, values: Tensor | None, mix: Callable[[TokenSums], Tensor], plan: Plan
+) -> Tensor:
+    """By the kernels of a GPU; values of None are the query."""
+    values = membership.query if values is None else values
     slots, chosen = _slots(membership), (str(plan.precision), plan.family)
     stats = _statistics(membership, plan)
     with_gradients = torch.is_grad_enabled()
     if with_gradients:
-        found = ops.pair_slice(membership.query, values, *slots, stats, *chosen)
+        sliced = ops.pair_slice(membership.query, values, *slots, stats, *chosen)
     else:
-        found = ops.slice_op(membership.query, values, *slots, stats, *chosen, "slots")
-    numerator, mass, *carriers = found
-    sums = _as_given(TokenSums(numerator, mass), values)
-    del values  # as large as the stream, and not needed any more unless for gradients
-    tokens = _mixed(mix, sums, epsilon, membership)
+        sliced = ops.slice_op(membership.query, values, *slots, stats, *chosen, "slots")
+    del values
+    numerator, mass, *carriers = sliced
+    tokens = mix(TokenSums(numerator, mass))
     if with_gradients:
         return ops.pair_deslice(tokens, *carriers, membership.query, *slots, stats, *chosen)
     return ops.deslice_op(membership.query, tokens, *slots, stats, *chosen)[0]
@@ -157,11 +178,30 @@ def plan_for(
 ) -> Plan:
     """What would run for this membership, where it is now."""
     query = membership.query
-    about = (
+    return _cached_plan(
         query.device, compute_dtype(query), membership.slices, query.shape[-1], value_width,
         membership.over, deslice, impl, precision,
     )  # fmt: skip
-    if torch.compiler.is_compiling():
+
+
+def plan_on(
+    device: torch.device,
+    dtype: torch.dtype,
+    *,
+    slices: int,
+    head_width: int,
+    value_width: int,
+    how: How,
+) -> Plan:
+    """What would run for memberships over the slots of these sizes."""
+    impl, precision = how["impl"], how["precision"]
+    return _cached_plan(
+        device, dtype, slices, head_width, value_width, "slots", False, impl, precision
+    )
+
+
+def _cached_plan(*about: Any) -> Plan:
+    if torch.compiler.is_compiling() or is_transformed():
         return _plan(*about)  # the compiler would warn that it looks past the cache
     try:
         return _known_plan(*about)
@@ -180,17 +220,17 @@ def _plan(
     impl: Impl,
     precision: Precision | str | None,
 ) -> Plan:
-    problem = describe(
+    operation = operation_on(
         device, dtype, slices=slices, head_width=head_width, value_width=value_width, over=over,
         deslice=deslice,
     )  # fmt: skip
-    return make_plan(problem, impl=impl, precision=precision)
+    return make_plan(operation, impl=impl, precision=precision)
 
 
 _known_plan = lru_cache(maxsize=256)(_plan)
 
 
-def describe(
+def operation_on(
     device: torch.device,
     dtype: torch.dtype,
     *,
@@ -199,9 +239,9 @@ def describe(
     value_width: int,
     over: Axis = "slots",
     deslice: bool = False,
-) -> Problem:
+) -> Operation:
     on_gpu, compiling = device.type == "cuda", torch.compiler.is_compiling()
-    return Problem(
+    return Operation(
         device=device.type,
         dtype=str(dtype).removeprefix("torch."),
         slices=slices,
@@ -212,6 +252,7 @@ def describe(
         interpreted=runtime.TRITON_INTERPRETED,
         triton=runtime.HAS_TRITON,
         shared_memory=None if compiling or not on_gpu else runtime.shared_memory(device),
+        plain=not (torch.compiler.is_exporting() if compiling else is_transformed()),
     )
 
 
@@ -266,12 +307,14 @@ def _mixed(
     return tokens
 
 
-def _as_given(sums: TokenSums, values: Tensor) -> TokenSums:
-    """The kernels' fp32 sums in the dtype of the values; under autocast they stay as they are."""
-    if values.dtype == torch.float32 or autocast_is_on(values.device):
-        return sums
-    numerator, mass = sums.numerator.to(values.dtype), sums.mass.to(values.dtype)
-    return replace(sums, numerator=numerator, mass=mass)
+def _with_dtype(sums: TokenSums, values: Tensor) -> TokenSums:
+    """The sums, with the dtype that their tokens shall have."""
+    return replace(sums, dtype=_tokens_dtype(values.dtype, values.device))
+
+
+def _tokens_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype | None:
+    """That of the values; under autocast tokens stay in that of the sums, as eager means would."""
+    return None if autocast_is_on(device) else dtype
 
 
 def _as_computed(membership: Membership) -> Membership:

@@ -6,7 +6,8 @@ over the slots g of each point (Transolver) or over the points n of each slot (L
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
@@ -17,6 +18,10 @@ from slipstream.core.shapes import Float
 
 Axis = Literal["slots", "points"]
 _AXES = get_args(Axis)
+MASKED = -1e25
+"""The least slot bias that is told from another: exp of it is zero, and zero times it is zero."""
+Reduce = Callable[[Tensor], Tensor]
+"""A tensor to the same tensor reduced over all ranks, with a gradient where one is wanted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,18 +99,45 @@ class TokenSums:
     """What slicing gives: per slot, the weighted sum of the values and the sum of the weights.
 
     Sums over disjoint sets of points add up (`+`), so that one sample can be streamed in chunks or
-    sharded over devices; dividing comes last. Weights normalised over the points are normalised
-    over the points *seen*: their `log_normalizer`, the logarithm of the sum of exponentials, makes
-    two such sums comparable.
+    sharded over devices (`reduced`); dividing comes last. Sums are fp32 at least, whatever the
+    inputs are: added up over 2,048 chunks in bf16 they would be off by 0.6, in fp32 by 7e-5. Only
+    `tokens` casts, to `dtype`. Weights normalised over the points are normalised over the points
+    *seen*: their `log_normalizer`, the logarithm of the sum of exponentials, makes two such sums
+    comparable.
     """
 
     numerator: Float[Tensor, "B H G V"]
     mass: Float[Tensor, "B H G"]
     log_normalizer: Float[Tensor, "B H G"] | None = None
+    dtype: torch.dtype | None = None
+    """Of the tokens: that of the values. None: that of the sums."""
 
     def tokens(self, epsilon: float = 0.0) -> Float[Tensor, "B H G V"]:
         """The weighted means, numerator / (mass + epsilon)."""
-        return self.numerator / (self.mass + epsilon)[..., None]
+        tokens = self.numerator / (self.mass + epsilon)[..., None]
+        return tokens if self.dtype is None else tokens.to(self.dtype)
+
+    def reduced(self, total: Reduce, largest: Reduce) -> TokenSums:
+        """The sums over the points of all ranks, from the functions that reduce over these.
+
+        `total` adds a tensor up over the ranks, `largest` takes its maximum. One message of
+        B H G (V + 1) numbers; over the points first the largest normalisers, to which all ranks
+        scale what they add, and then one number a slot more.
+        """
+        if self.log_normalizer is None:
+            summed = total(torch.cat((self.numerator, self.mass[..., None]), -1))
+            return replace(self, numerator=summed[..., :-1], mass=summed[..., -1])
+        top = largest(self.log_normalizer.detach())
+        share = (self.log_normalizer - top).exp()[..., None]
+        columns = (self.numerator * share, self.mass[..., None] * share, share)
+        summed = total(torch.cat(columns, -1))
+        means, normalizer = summed[..., :-1] / summed[..., -1:], summed[..., -1]
+        return replace(
+            self,
+            numerator=means[..., :-1],
+            mass=means[..., -1],
+            log_normalizer=top + normalizer.log(),
+        )
 
     def __radd__(self, other: object) -> TokenSums:
         """`sum` begins with 0."""
@@ -126,10 +158,10 @@ class TokenSums:
                 " and one over the points"
             )
         if mine is None or theirs is None:
-            return TokenSums(self.numerator + other.numerator, self.mass + other.mass)
+            numerator, mass = self.numerator + other.numerator, self.mass + other.mass
+            return replace(self, numerator=numerator, mass=mass)
         total = torch.logaddexp(mine, theirs)
         my_share, their_share = (mine - total).exp(), (theirs - total).exp()
         numerator = self.numerator * my_share[..., None] + other.numerator * their_share[..., None]
         mass = self.mass * my_share + other.mass * their_share
-        dtype = self.numerator.dtype  # the normaliser may be known better
-        return TokenSums(numerator.to(dtype), mass.to(dtype), total)
+        return replace(self, numerator=numerator, mass=mass, log_normalizer=total)

@@ -108,6 +108,11 @@ def _without_bf16(function: Callable[..., Any], fake: Callable[..., Any]) -> Cal
     return call
 
 
+def is_transformed() -> bool:
+    """Whether a transform of functions (`torch.func`) or forward-mode derivatives are at work."""
+    return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
+
+
 def is_eager(tensor: Tensor) -> bool:
     """Whether nothing but plain tensors, autograd and the device are in play."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():

@@ -3,7 +3,7 @@
 `slice` and `deslice` are what `api` calls; each has a backward operator. `pair_slice` and
 `pair_deslice` compute the same, for a slice and a deslice with one membership: their gradients come
 from one kernel. Statistics go in and come out as plain tensors without a gradient. All run in
-Triton on CUDA and under its interpreter, and by the formulas of `formulas` anywhere else.
+Triton on CUDA and under its interpreter, and by `fallback` anywhere else.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from slipstream.core import runtime
-from slipstream.kernels import formulas, launch
+from slipstream.kernels import fallback, launch
 from slipstream.kernels.operands import Backward, Gradients, Operands, to_layout
 from slipstream.kernels.operator import operator
+from slipstream.kernels.plan import Family
 
 # --- shapes of the results ---------------------------------------------------------------------
 
@@ -98,7 +99,8 @@ def statistics(
 ) -> Tensor:
     """(2, B, H, N): largest logit, in units of log 2, and sum of exponentials."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
-    return launch.statistics(o) if _by_triton(o, o.width) else formulas.statistics(o)
+    by = fallback if _runs(o, o.width, "blocked") == "chunked" else launch
+    return by.statistics(o)
 
 
 @operator("slipstream::slice", _slice_shapes)
@@ -116,9 +118,8 @@ def slice_op(
     """Numerator and mass; over the points also the log normaliser and the normalisers. All fp32."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     if over == "points":
-        by_triton = _by_triton(o, values.shape[-1])
-        by_points = launch.slice_over_points if by_triton else formulas.slice_over_points
-        numerator, normalizers = by_points(o, values)
+        by = fallback if _runs(o, values.shape[-1], family) == "chunked" else launch
+        numerator, normalizers = by.slice_over_points(o, values)
         log_normalizer = launch.log_normalizer(normalizers)
         return numerator, torch.ones_like(log_normalizer), log_normalizer, normalizers
     numerator, mass = _slice(o, values, stats, family)
@@ -138,13 +139,11 @@ def deslice_op(
 ) -> tuple[Tensor, Tensor]:
     """The output, and the statistics found on the way (empty where none were looked for)."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
-    if family == "single-tile":
+    if family == "single-tile" or stats is not None:
         return _deslice(o, tokens, stats, family), o.buffer(0)
-    if not _by_triton(o, tokens.shape[-1]):
-        out = _deslice(o, tokens, stats, family)
-        return out, formulas.statistics(o) if stats is None else o.buffer(0)
-    out, found = launch.deslice_blocked(o, tokens, stats)
-    return out, found if stats is None else o.buffer(0)
+    if _runs(o, tokens.shape[-1], family) == "chunked":
+        return fallback.deslice_tokens(o, tokens), fallback.statistics(o)
+    return launch.deslice_blocked(o, tokens, None)
 
 
 @operator("slipstream::pair_slice", _pair_slice_shapes)
@@ -188,17 +187,19 @@ def pair_deslice(
 
 
 def _slice(o: Operands, values: Tensor, stats: Tensor | None, family: str) -> tuple[Tensor, Tensor]:
-    if not _by_triton(o, values.shape[-1]):
-        return formulas.slice_points(o, values)
-    if family == "single-tile" and o.fits("single-tile", values.shape[-1]):
+    runs = _runs(o, values.shape[-1], family)
+    if runs == "chunked":
+        return fallback.slice_points(o, values)
+    if runs == "single-tile":
         return launch.slice_single_tile(o, values)
     return launch.slice_blocked(o, values, _given(stats, o))
 
 
 def _deslice(o: Operands, tokens: Tensor, stats: Tensor | None, family: str) -> Tensor:
-    if not _by_triton(o, tokens.shape[-1]):
-        return formulas.deslice_tokens(o, tokens)
-    if family == "single-tile" and o.fits("single-tile", tokens.shape[-1]):
+    runs = _runs(o, tokens.shape[-1], family)
+    if runs == "chunked":
+        return fallback.deslice_tokens(o, tokens)
+    if runs == "single-tile":
         return launch.deslice_single_tile(o, tokens)
     return launch.deslice_blocked(o, tokens, stats)[0]
 
@@ -232,9 +233,9 @@ def slice_backward(
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     of = Backward.of_slice(values, numerator_gradient, shift, mass)
     if over == "points":
-        by_triton = _by_triton(o, values.shape[-1])
-        by_points = launch.backward_blocked if by_triton else formulas.backward
-        return by_points(o, of, normalizers, over_points=True)
+        if _runs(o, values.shape[-1], family) == "chunked":
+            return fallback.backward(o, of, normalizers, over_points=True)
+        return launch.backward_blocked(o, of, normalizers, over_points=True)
     return _backward(o, of, stats, family)
 
 
@@ -281,17 +282,25 @@ def pair_backward(
 
 
 def _backward(o: Operands, of: Backward, stats: Tensor | None, family: str) -> Gradients:
-    if not _by_triton(o, of.rows.shape[-1]):
-        return formulas.backward(o, of)
-    if family == "single-tile" and o.fits("single-tile", of.rows.shape[-1]):
+    runs = _runs(o, of.rows.shape[-1], family)
+    if runs == "chunked":
+        return fallback.backward(o, of)
+    if runs == "single-tile":
         return launch.backward_single_tile(o, of)
     return launch.backward_blocked(o, of, _given(stats, o))
 
 
-def _by_triton(o: Operands, value_width: int) -> bool:
-    """Where Triton runs, and the GPU has room: a plan made while compiling does not ask it."""
-    on = o.query.device.type == "cuda" or runtime.TRITON_INTERPRETED
-    return on and o.fits("blocked", value_width)
+def _runs(o: Operands, value_width: int, family: str) -> Family:
+    """The family that the plan chose, or the next that can run here.
+
+    A plan that was made while compiling or exporting has not seen the device.
+    """
+    has_triton = o.query.device.type == "cuda" or runtime.TRITON_INTERPRETED
+    if not has_triton or not o.fits("blocked", value_width):
+        return "chunked"
+    if family == "single-tile" and o.fits("single-tile", value_width):
+        return "single-tile"
+    return "blocked"
 
 
 def _given(stats: Tensor | None, o: Operands) -> Tensor:

@@ -10,12 +10,14 @@ from slipstream.core.checks import check_choice
 from slipstream.kernels.membership import Axis
 from slipstream.kernels.tiles import LEAST_SHARED_MEMORY, table_for
 
-Impl = Literal["auto", "fused", "single-tile", "blocked", "reference"]
-"""`auto` falls back to the reference and says why; the others are had or raise the reason.
+Impl = Literal["auto", "fused", "single-tile", "blocked", "chunked", "reference"]
+"""`auto` takes the fastest family there is for the device, and says why it is not a faster one; the
+others are had or raise the reason.
 
-`fused` is whichever family fits best; a family's name asks for that one.
+`fused` is whichever of the GPU's families fits best; a family's name asks for that one.
 """
-Family = Literal["reference", "single-tile", "blocked"]
+Family = Literal["reference", "chunked", "single-tile", "blocked"]
+"""`single-tile` and `blocked` are Triton kernels, `chunked` is for CPUs, `reference` for all."""
 WIDEST = 256
 """Largest head or value width of the blocked family."""
 _SINGLE_TILE = (16, 32, 64, 128)
@@ -65,8 +67,8 @@ _BY_NAME: dict[str, Precision] = {precision.value: precision for precision in Pr
 _ALL = tuple(Precision)
 
 
-class Problem(NamedTuple):
-    """What an operation is about, as far as the choice of a kernel depends on it."""
+class Operation(NamedTuple):
+    """What is to be computed, as far as the choice of an implementation depends on it."""
 
     device: str
     """Device type: cpu, cuda, ..."""
@@ -82,24 +84,27 @@ class Problem(NamedTuple):
     triton: bool = True
     shared_memory: int | None = None
     """Bytes of it that a block may have on the device; None where nobody asked."""
+    plain: bool = True
+    """Whether tensors are computed on as they are: False while a model is exported, and inside
+    function transforms or forward-mode derivatives, which know plain PyTorch only."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The family that runs, its precision, and the reason where it is the reference."""
+    """The family that runs, its precision, and the reason where it is not one of the GPU's."""
 
     family: Family
     precision: Precision | None = None
     reason: str | None = None
 
     def __str__(self) -> str:
-        if self.family == "reference":
-            return f"reference: {self.reason}"
+        if self.reason is not None:
+            return f"{self.family}: {self.reason}"
         return f"{self.family}, {self.precision} dots"
 
 
 def make_plan(
-    problem: Problem, *, impl: Impl = "auto", precision: Precision | str | None = None
+    operation: Operation, *, impl: Impl = "auto", precision: Precision | str | None = None
 ) -> Plan:
     """Choose an implementation.
 
@@ -107,29 +112,46 @@ def make_plan(
     kernels asked for cannot be had.
     """
     check_choice("impl", impl, get_args(Impl))
-    chosen = _precision(problem.dtype, precision)
+    chosen = _precision(operation.dtype, precision)
     if impl == "reference":
         return Plan("reference", reason="asked for")
-    reason = _why_not_fused(problem, chosen, asked=impl != "auto")
-    if reason is None:
-        family: Family = "blocked" if impl == "blocked" else _family(problem, chosen)
+    why_not_chunked = _why_not_chunked(operation)
+    if impl == "chunked":
+        if why_not_chunked is not None:
+            raise ValueError(f'impl must not be "chunked" here: {why_not_chunked}')
+        return Plan("chunked", reason="asked for")
+    why_not_fused = _why_not_fused(operation, chosen, asked=impl != "auto")
+    if why_not_fused is None:
+        family: Family = "blocked" if impl == "blocked" else _family(operation, chosen)
         if impl != "single-tile" or family == impl:
             return Plan(family, chosen)
         raise ValueError(
             f'impl must be "auto", "fused" or "blocked" here, got "{impl}": one tile'
-            f" holds {_one_tile(problem)}"
+            f" holds {_one_tile(operation)}"
         )
     if impl != "auto":
-        raise ValueError(f'impl must be "auto" or "reference" here, got "{impl}": {reason}')
+        others = '"auto" or "reference"' if why_not_chunked else '"auto", "chunked" or "reference"'
+        raise ValueError(f'impl must be {others} here, got "{impl}": {why_not_fused}')
+    if why_not_chunked is None:
+        return Plan("chunked", reason=why_not_fused)
+    reason = why_not_chunked if operation.device == "cpu" else why_not_fused
     return Plan("reference", reason=reason)
 
 
-def _one_tile(problem: Problem) -> str:
-    """What the single-tile kernels are for, and what the problem is instead."""
-    if problem.over == "points":
+def _why_not_chunked(operation: Operation) -> str | None:
+    if operation.device != "cpu":
+        return f"it is for CPUs (the tensors are on {operation.device})"
+    if not operation.plain:
+        return "the model is being exported or transformed"
+    return None
+
+
+def _one_tile(operation: Operation) -> str:
+    """What the single-tile kernels are for, and what the operation is instead."""
+    if operation.over == "points":
         return "weights over the slots, not over the points"
     sizes = ", ".join(map(str, _SINGLE_TILE))
-    got = f"G = {problem.slices}, D = {problem.head_width}, V = {problem.value_width}"
+    got = f"G = {operation.slices}, D = {operation.head_width}, V = {operation.value_width}"
     return f"G and D = V of {sizes}, as far as the tile table goes, not {got}"
 
 
@@ -147,36 +169,36 @@ def _precision(dtype: str, precision: Precision | str | None) -> Precision:
     return chosen
 
 
-def _why_not_fused(problem: Problem, precision: Precision, *, asked: bool) -> str | None:
-    if not problem.triton:
+def _why_not_fused(operation: Operation, precision: Precision, *, asked: bool) -> str | None:
+    if not operation.triton:
         return "Triton is not installed"
-    if problem.device != "cuda" and not (problem.interpreted and asked):
-        return f"no CUDA device (the tensors are on {problem.device})"
-    if problem.shared_memory is not None and problem.shared_memory < LEAST_SHARED_MEMORY:
+    if operation.device != "cuda" and not (operation.interpreted and asked):
+        return f"no CUDA device (the tensors are on {operation.device})"
+    if operation.shared_memory is not None and operation.shared_memory < LEAST_SHARED_MEMORY:
         return (
             f"the kernels need {LEAST_SHARED_MEMORY} bytes of shared memory a block, and this GPU"
-            f" has {problem.shared_memory}"
+            f" has {operation.shared_memory}"
         )
-    if problem.dtype not in ALLOWED:
-        return f"the kernels take {', '.join(ALLOWED)}, not {problem.dtype}"
-    widest = max(problem.head_width, problem.value_width)
+    if operation.dtype not in ALLOWED:
+        return f"the kernels take {', '.join(ALLOWED)}, not {operation.dtype}"
+    widest = max(operation.head_width, operation.value_width)
     if widest > WIDEST:
         return f"the kernels take widths up to {WIDEST}, not {widest}"
-    if problem.over == "points" and problem.deslice:
+    if operation.over == "points" and operation.deslice:
         return "no kernel deslices by weights normalised over the points"
-    table = table_for(problem.shared_memory)
-    if not table.has_tiles("blocked", precision, problem.slices, widest):
+    table = table_for(operation.shared_memory)
+    if not table.has_tiles("blocked", precision, operation.slices, widest):
         return f"this GPU has too little shared memory for {precision} at width {widest}"
     return None
 
 
-def _family(problem: Problem, precision: Precision) -> Family:
-    table, width = table_for(problem.shared_memory), problem.head_width
+def _family(operation: Operation, precision: Precision) -> Family:
+    table, width = table_for(operation.shared_memory), operation.head_width
     fits = (
-        problem.over == "slots"
-        and problem.slices in _SINGLE_TILE
+        operation.over == "slots"
+        and operation.slices in _SINGLE_TILE
         and width in _SINGLE_TILE
-        and problem.value_width == width
-        and table.has_tiles("single-tile", precision, problem.slices, width)
+        and operation.value_width == width
+        and table.has_tiles("single-tile", precision, operation.slices, width)
     )
     return "single-tile" if fits else "blocked"

@@ -1,14 +1,17 @@
 """The definition, in plain PyTorch: any floating dtype, any shape, differentiable in everything.
 
-It writes the weights (B, H, N, G), which the fused kernels never do; they are held to it by tests.
+It writes the weights (B, H, N, G), which the kernels never do; they are held to it by tests.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from slipstream.core.checks import autocast_is_on
 from slipstream.core.shapes import Float
 from slipstream.kernels.membership import Membership, TokenSums
 
@@ -27,17 +30,52 @@ def logits(membership: Membership) -> Float[Tensor, "B H N G"]:
 
 def weights(membership: Membership) -> Float[Tensor, "B H N G"]:
     """The slice weights themselves: for this file, for tests and for figures."""
-    return logits(membership).softmax(-1 if membership.over == "slots" else -2)
+    return _normalised(membership, logits(membership))
 
 
 def slice_points(membership: Membership, values: Float[Tensor, "B N H V"]) -> TokenSums:
-    w = weights(membership)
-    numerator = torch.matmul(w.transpose(-1, -2), values.transpose(1, 2))
-    normalizer = logits(membership).logsumexp(-2) if membership.over == "points" else None
-    return TokenSums(numerator, w.sum(-2), normalizer)
+    raw = logits(membership)
+    return _sums(membership, raw, _normalised(membership, raw), values)
 
 
 def deslice_tokens(
     membership: Membership, tokens: Float[Tensor, "B H G V"]
 ) -> Float[Tensor, "B N H V"]:
-    return torch.matmul(weights(membership), tokens).transpose(1, 2)
+    return _at_points(weights(membership), tokens)
+
+
+def couple(
+    membership: Membership,
+    values: Float[Tensor, "B N H V"],
+    mix: Callable[[TokenSums], Tensor],
+) -> Float[Tensor, "B N H V"]:
+    """Slice, mix, deslice: one membership, so its weights are formed once."""
+    raw = logits(membership)
+    w = _normalised(membership, raw)
+    return _at_points(w, mix(_sums(membership, raw, w, values)))
+
+
+def _normalised(membership: Membership, raw: Tensor) -> Tensor:
+    return raw.softmax(-1 if membership.over == "slots" else -2)
+
+
+def _at_points(w: Tensor, tokens: Tensor) -> Tensor:
+    return torch.matmul(w, tokens).transpose(1, 2)
+
+
+def _sums(membership: Membership, raw: Tensor, w: Tensor, values: Tensor) -> TokenSums:
+    """Sums in fp32 at least, of products of numbers that autocast has rounded where it is on."""
+    wide = torch.promote_types(values.dtype, torch.float32)
+    normalizer = raw.to(wide).logsumexp(-2) if membership.over == "points" else None
+    mass = w.to(wide).sum(-2)
+    device = values.device.type
+    if not autocast_is_on(values.device) or wide == torch.float64:
+        return TokenSums(_weighted_sums(w.to(wide), values.to(wide)), mass, normalizer)
+    rounded = torch.get_autocast_dtype(device)
+    with torch.autocast(device, enabled=False):
+        numerator = _weighted_sums(w.to(rounded).to(wide), values.to(rounded).to(wide))
+    return TokenSums(numerator, mass, normalizer)
+
+
+def _weighted_sums(w: Tensor, values: Tensor) -> Tensor:
+    return torch.matmul(w.transpose(-1, -2), values.transpose(1, 2))

@@ -5,9 +5,17 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
+from slipstream.kernels import chunked_ops
 from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
-from slipstream.kernels.membership import Membership
+from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.plan import How
+from slipstream.models.folding import (
+    are_plain,
+    can_fold,
+    fold_membership,
+    fold_sums,
+    fold_tokens,
+)
 from slipstream.models.layers import Slots, attend, split_heads
 from slipstream.models.variants import EPSILON, Size, Variant
 
@@ -41,7 +49,7 @@ class Coupling(nn.Module):
 
     def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
         super().__init__()
-        self.heads, self.how = size.heads, how
+        self.heads, self.slices, self.how = size.heads, size.slices, how
         self.reused = variant.slicing == "first-layer"
         self.values = nn.Linear(size.width, size.width)
         self.query: nn.Linear | None = None
@@ -63,6 +71,8 @@ class Coupling(nn.Module):
 
         A layer without slots of its own slices by `previous`, the membership of the layer before.
         """
+        if self._folds(x):
+            return self._folded(x, previous)
         slicing = self._slicing(x, previous)
         if self.deslice_slots is None:
             # By name and not as **how, which would keep the values from being freed in there.
@@ -75,6 +85,33 @@ class Coupling(nn.Module):
             tokens = self.mix(sums.tokens(EPSILON))
             update = deslice_tokens(self.deslice_slots(slicing.query), tokens, **self.how)
         return self.output(update.flatten(-2)), slicing
+
+    def _folds(self, x: Float[Tensor, "B N C"]) -> bool:
+        own = (self.query, self.values, self.output, self.slice_slots, self.deslice_slots)
+        return can_fold(x, self.heads, self.slices, self.how) and are_plain(*own)
+
+    def _folded(
+        self, x: Float[Tensor, "B N C"], previous: Membership | None
+    ) -> tuple[Float[Tensor, "B N C"], Membership]:
+        """The same by the products of `folding`, up to rounding."""
+
+        def mix(sums: TokenSums) -> Tensor:
+            tokens = self.mix(fold_sums(self.values, sums).tokens(EPSILON))
+            return fold_tokens(self.output, tokens)
+
+        if self.query is not None and self.slice_slots is not None:
+            slicing, values = fold_membership(self.query, self.slice_slots, x), None
+        else:
+            assert previous is not None, "a layer without slots needs a membership to slice by"
+            slicing, values = previous, x[:, :, None]
+        if self.deslice_slots is None:
+            update = chunked_ops.couple(slicing, values, mix, summed=True)
+        else:
+            assert self.query is not None, "deslice slots of their own need a query"
+            tokens = mix(chunked_ops.slice_points(slicing, values))
+            desliced = fold_membership(self.query, self.deslice_slots, x)
+            update = chunked_ops.deslice_tokens(desliced, tokens, summed=True)
+        return update.squeeze(2), slicing
 
     def _values(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N H D"]:
         return split_heads(self.values(x), self.heads)

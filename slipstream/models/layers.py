@@ -44,11 +44,15 @@ class Slots(nn.Module):
         self.over: Axis = over
         self.clamp = clamp
 
+    @property
+    def heads(self) -> int:
+        return len(self.temperature)
+
+    def clamped_temperature(self) -> Tensor:
+        return self.temperature if self.clamp is None else self.temperature.clamp(*self.clamp)
+
     def forward(self, query: Float[Tensor, "B N H D"]) -> Membership:
-        temperature: Tensor = self.temperature
-        if self.clamp is not None:
-            temperature = temperature.clamp(*self.clamp)
-        return Membership(query, self.weight, self.bias, temperature, self.over)
+        return Membership(query, self.weight, self.bias, self.clamped_temperature(), self.over)
 
 
 def attend(

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from slipstream.core.checks import check_choice, check_like, check_shape, check_whole
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import add_norm, compute_dtype, describe, has_hooks
+from slipstream.kernels.api import add_norm, compute_dtype, has_hooks, operation_on
 from slipstream.kernels.membership import Membership
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.coupling import Coupling
@@ -144,7 +144,7 @@ class Transolver(nn.Module):
         once = self.variant.stream == "token-only"
         width = self.size.width if once else self.size.head_width
         over_points = self.variant.normalised_over == "points"
-        problem = describe(
+        operation = operation_on(
             self.placeholder.device,
             compute_dtype(self.placeholder),
             slices=self.size.key_ratio * width if over_points else self.size.slices,
@@ -152,7 +152,7 @@ class Transolver(nn.Module):
             value_width=width,
             over="points" if over_points else "slots",
         )
-        return str(make_plan(problem, **self.how))
+        return str(make_plan(operation, **self.how))
 
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

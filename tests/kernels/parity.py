@@ -120,14 +120,14 @@ def errors(got: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, float]
     }
 
 
-def check_parity(case: Case, factor: float = 1.25) -> None:
-    """Fused fp32 is at most `factor` times as far from fp64 as eager fp32, tensor by tensor.
+def check_parity(case: Case, factor: float = 1.25, impl: Impl = "fused") -> None:
+    """In fp32 `impl` is at most `factor` times as far from fp64 as eager, tensor by tensor.
 
     The temperature's gradient may be twice as far: a number or two left over from a long cancelling
     sum, whose error varies fourfold with the order of the points alone (2e-7 to 8e-7 for eager).
     """
     fused = errors(
-        outputs_and_gradients(case, torch.float32, "fused"),
+        outputs_and_gradients(case, torch.float32, impl),
         outputs_and_gradients(case, torch.float64, "reference"),
     )
     eager = [

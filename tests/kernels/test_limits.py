@@ -12,7 +12,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from slipstream import Membership, Size, Transolver, couple, deslice_tokens, slice_points
 from slipstream.core.runtime import generator
+from slipstream.kernels import primitives
 from slipstream.kernels.api import add_norm, compute_dtype, with_statistics
+from slipstream.kernels.membership import MASKED
 from slipstream.kernels.operands import Operands
 
 from .parity import DEVICE, Case, check_parity
@@ -117,11 +119,12 @@ def test_a_norm_of_another_width_is_refused() -> None:
         add_norm(numbers(4, 16), None, nn.LayerNorm(8).to(DEVICE), impl="fused")
 
 
-def test_sums_over_the_points_keep_their_dtype() -> None:
+def test_sums_over_the_points_are_fp32() -> None:
     made = membership(20, numbers(1, POINTS, HEADS, WIDTH).half(), over="points")
     sums = slice_points(made, made.query, impl="fused")
     both = sums + sums
-    assert both.numerator.dtype == both.mass.dtype == torch.float16
+    assert both.numerator.dtype == both.mass.dtype == torch.float32
+    assert both.tokens().dtype == torch.float16
     torch.testing.assert_close(both.numerator, sums.numerator, rtol=2e-3, atol=1e-3)
 
 
@@ -289,3 +292,8 @@ def test_sums_of_chunks_by_sum() -> None:
             other + whole  # type: ignore[operator]
     with pytest.raises(TypeError):
         whole + 3  # type: ignore[operator]
+
+
+def test_all_families_hold_masked_slots_at_one_bias() -> None:
+    """Device code cannot import it: a changed kernel file would compile every tile anew."""
+    assert primitives.MASKED.value == MASKED

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
 from slipstream import Membership, TokenSums, deslice_tokens, slice_points
+from slipstream.kernels.membership import Axis
 
 from .cases import B, D, G, H, N, V, membership, tokens, values
 
@@ -98,3 +101,31 @@ def test_sums_of_different_kinds_do_not_add() -> None:
         over_slots + over_points
     with pytest.raises(ValueError, match=r"numerator of shape \(2, 3, 4, 3\), got \(1, 3, 4, 3\)"):
         over_slots + TokenSums(over_slots.numerator[:1], over_slots.mass[:1])
+
+
+@pytest.mark.parametrize("over", ["slots", "points"])
+def test_ranks_exchange_their_sums(over: Axis) -> None:
+    """Two ranks with uneven shares of the points, whose messages are added up by hand."""
+    whole = membership(over)
+    parts = [replace(whole, query=whole.query[:, span]) for span in (slice(0, 1), slice(1, None))]
+    sums = [
+        slice_points(part, values()[:, span])
+        for part, span in zip(parts, (slice(0, 1), slice(1, None)), strict=True)
+    ]
+    tops = [s.log_normalizer for s in sums if s.log_normalizer is not None]
+    messages: list[Tensor] = []
+
+    def largest(_: Tensor) -> Tensor:
+        return torch.maximum(*tops)
+
+    def collect(message: Tensor) -> Tensor:
+        messages.append(message)
+        return message
+
+    for own in sums:
+        own.reduced(collect, largest)
+    reduced = sums[0].reduced(lambda _: messages[0] + messages[1], largest)
+    expected = slice_points(whole, values())
+    torch.testing.assert_close(reduced.numerator, expected.numerator, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(reduced.mass, expected.mass, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(reduced.log_normalizer, expected.log_normalizer)

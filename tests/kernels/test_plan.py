@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from slipstream.kernels.plan import ALLOWED, PRODUCTS, Plan, Precision, Problem, make_plan
+from slipstream.kernels.plan import ALLOWED, PRODUCTS, Operation, Plan, Precision, make_plan
 
-PAPER = Problem(device="cuda", dtype="bfloat16", slices=32, head_width=32, value_width=32)
+PAPER = Operation(device="cuda", dtype="bfloat16", slices=32, head_width=32, value_width=32)
 
 
 def plan(**changes: object) -> str:
@@ -29,7 +29,14 @@ def plan(**changes: object) -> str:
         ({"value_width": 64}, "blocked, bf16 dots"),
         ({"head_width": 256, "value_width": 256}, "blocked, bf16 dots"),
         ({"over": "points"}, "blocked, bf16 dots"),
-        ({"device": "cpu"}, "reference: no CUDA device (the tensors are on cpu)"),
+        ({"device": "cpu"}, "chunked: no CUDA device (the tensors are on cpu)"),
+        ({"device": "cpu", "dtype": "float64"}, "chunked: no CUDA device (the tensors are on cpu)"),
+        ({"device": "cpu", "triton": False}, "chunked: Triton is not installed"),
+        (
+            {"device": "cpu", "plain": False},
+            "reference: the model is being exported or transformed",
+        ),
+        ({"device": "mps"}, "reference: no CUDA device (the tensors are on mps)"),
         ({"triton": False}, "reference: Triton is not installed"),
         (
             {"dtype": "float64"},
@@ -50,6 +57,12 @@ def test_reference_on_request() -> None:
     assert str(make_plan(PAPER, impl="reference")) == "reference: asked for"
 
 
+def test_chunked_is_for_cpus() -> None:
+    assert str(make_plan(PAPER._replace(device="cpu"), impl="chunked")) == "chunked: asked for"
+    with pytest.raises(ValueError, match='impl must not be "chunked" here: it is for CPUs'):
+        make_plan(PAPER, impl="chunked")
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -64,9 +77,9 @@ def test_fused_is_refused_with_the_reason(changes: dict[str, object], reason: st
 
 
 def test_the_interpreter_runs_only_on_request() -> None:
-    problem = PAPER._replace(device="cpu", dtype="float32", interpreted=True)
-    assert make_plan(problem, impl="fused") == Plan("single-tile", Precision.IEEE)
-    assert make_plan(problem).family == "reference"
+    on_cpu = PAPER._replace(device="cpu", dtype="float32", interpreted=True)
+    assert make_plan(on_cpu, impl="fused") == Plan("single-tile", Precision.IEEE)
+    assert make_plan(on_cpu).family == "chunked"
 
 
 def test_bad_requests(no_shape_checks: None) -> None:

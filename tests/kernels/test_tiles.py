@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import triton
 
-from slipstream.kernels.plan import ALLOWED, Precision, Problem, make_plan
+from slipstream.kernels.plan import ALLOWED, Operation, Precision, make_plan
 from slipstream.kernels.tiles import LEAST_SHARED_MEMORY, TABLES, pick_tile, table_for
 
 KERNELS = {
@@ -38,7 +38,7 @@ def test_every_problem_has_its_tiles(
 ) -> None:
     dtype = next(name for name, allowed in ALLOWED.items() if precision in allowed)
     shared = TABLES[table].shared_memory
-    problem = Problem("cuda", dtype, slices, width, width, shared_memory=shared)
+    problem = Operation("cuda", dtype, slices, width, width, shared_memory=shared)
     family = make_plan(problem, precision=precision).family
     if family == "reference":
         assert table == "ada" and width == 256 and precision.startswith("tf32")
