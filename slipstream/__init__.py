@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from slipstream.kernels.membership import Membership, TokenSums
     from slipstream.kernels.plan import Precision
     from slipstream.models.transolver import Transolver
-    from slipstream.models.variants import VARIANTS, Size
+    from slipstream.models.variants import VARIANTS, Size, register_variant
     from slipstream.runs.model_file import load_model
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "couple",
     "deslice_tokens",
     "load_model",
+    "register_variant",
     "slice_points",
 ]
 _HOMES = {
@@ -34,7 +35,7 @@ _HOMES = {
     "kernels.membership": ("Membership", "TokenSums"),
     "kernels.plan": ("Precision",),
     "models.transolver": ("Transolver",),
-    "models.variants": ("VARIANTS", "Size"),
+    "models.variants": ("VARIANTS", "Size", "register_variant"),
     "runs.model_file": ("load_model",),
 }
 

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
@@ -110,6 +111,24 @@ def no_shape_checks() -> Iterator[None]:
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+@contextmanager
+def registry_restored() -> Iterator[None]:
+    """Variants and plug-ins that are registered inside are forgotten after it."""
+    from slipstream.models import plugins, variants
+
+    kept = [(one, dict(one)) for one in (variants._registered, plugins._origins, plugins._files)]
+    yield
+    for one, before in kept:
+        one.clear()
+        one.update(before)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def registry() -> Iterator[None]:
+    with registry_restored():
+        yield
 
 
 @pytest.fixture

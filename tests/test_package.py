@@ -27,6 +27,7 @@ def test_public_names() -> None:
         "couple",
         "deslice_tokens",
         "load_model",
+        "register_variant",
         "slice_points",
     ]
     assert len(slipstream.__all__) <= 12

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from slipstream.audit.artefacts import Artefacts, Row
 from slipstream.audit.certificate import Finding, Span, judge, listed
+from slipstream.models.plugins import Plugin, plugin_of
 from slipstream.runs.config import RunConfig, is_due
 
 _TOLERANCE = 1e-12
@@ -194,9 +195,22 @@ def check_implementation(run: Artefacts) -> Finding:
     differing = _differing(spans)
     if differing:
         notes.append(f"not the same in all steps: {', '.join(differing)}")
+    notes += _other_plugins(sessions, plugin_of(run.config.model.variant))
     kernels = dict.fromkeys(span.kernels for span in spans if span.kernels)
     seen = f"steps 1 to {run.step} in {len(sessions)} sessions, {run.config.precision}"
     return judge("implementation", wrong, f"{seen}: {'; '.join(kernels)}", notes)
+
+
+def _other_plugins(sessions: list[Session], now: Plugin | None) -> Iterator[str]:
+    """Steps that ran other code than that of the plug-in that is loaded now."""
+    for session in sessions:
+        recorded = session.start.get("plugin")
+        if recorded != (asdict(now) if now else None) and session.begin < session.end:
+            known = recorded if isinstance(recorded, dict) else {}
+            yield (
+                f"steps {session.begin + 1} to {session.end} ran the plug-in {known.get('file')},"
+                f" SHA-256 {str(known.get('sha256'))[:12]}; the one loaded now is {now}"
+            )
 
 
 def spans_of(run: Artefacts) -> tuple[Span, ...]:

@@ -41,9 +41,12 @@ _HASHES = {"data_hash": data_hash, "split_hash": split_hash}
 def audit_run(path: Path, name: str | None = None) -> RunAudit:
     """Every check on the run of a folder. Whatever is wrong with its files is a finding.
 
-    `name` is how the certificate calls the folder.
+    `name` is how the certificate calls the folder. Raises ValueError where the variant is a
+    plug-in's that is not loaded.
     """
     run = read_artefacts(path)
+    if run.config is not None:
+        run.config.model.check_loaded(str(path))
     if run.config is not None and not run.begun:
         waiting = Finding("finished", False, "the run must have finished, got one not begun yet")
         return RunAudit(name or str(path), run.config, (waiting,))
@@ -185,7 +188,7 @@ CHECKS: dict[str, tuple[tuple[str, ...], Check]] = {
     "structure": (("config", "rows", "first", "last", "model", "schema"), check_parameters),
     "memberships": (("config", "first", "last", "model"), check_memberships),
     "initial values": (("config", "first", "schema"), check_initial),
-    "changed": (("first", "last"), check_changed),
+    "changed": (("config", "first", "last"), check_changed),
     "finished": (("config", "rows"), check_finished),
     "records": (("config", "rows", "last"), check_records),
     "optimiser": (("last",), check_optimizer),

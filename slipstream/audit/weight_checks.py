@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +12,8 @@ from torch import Tensor
 from slipstream.audit.artefacts import Artefacts, Saved
 from slipstream.audit.certificate import Finding, judge, listed
 from slipstream.core.runtime import package_version
-from slipstream.models.structure import Shapes
+from slipstream.models.structure import unreached_parameters
+from slipstream.models.variants import Layers, Shapes, variant_named
 from slipstream.runs.config import RunConfig
 from slipstream.runs.model_file import build_model, weight_shapes
 
@@ -22,32 +21,6 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 """Of parameters, by the precision of the config; bf16 is autocast."""
 _ADAM_EPSILON = 1e-8
 """AdamW's usual one; the config has none."""
-Layers = Literal["every", "first", "before", "none"]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """In which layers a variant has parts of its own; `before`: once, before all layers."""
-
-    memberships: Layers
-    deslice: Layers = "none"
-    attention: Layers = "none"
-
-
-CLAIMS: Mapping[str, Claim] = {
-    "baseline": Claim("every", attention="every"),
-    "no-token-attention": Claim("every"),
-    "untied": Claim("every", deslice="every", attention="every"),
-    "untied-no-token-attention": Claim("every", deslice="every"),
-    "untied-ln": Claim("every", deslice="every"),
-    "frozen-slice": Claim("first", attention="every"),
-    "frozen-slice-no-token-attention": Claim("first"),
-    "slice-once": Claim("before", attention="every"),
-    "mlp-only": Claim("none"),
-    "mlp-only-wide": Claim("none"),
-}
-"""By name and by hand: a variant defined wrongly in models/ must not define what is right here."""
-
 _PARTS = {
     "slice memberships": r"(?:blocks\.(\d+)\.coupling\.(?:slice_slots|query)|(once)\.slots)\.",
     "deslice slots of their own": r"blocks\.(\d+)\.coupling\.deslice_slots\.()",
@@ -102,8 +75,10 @@ def check_memberships(run: Artefacts) -> Finding:
     """Counted from names alone: where points are sliced, desliced by own slots, tokens attend."""
     assert run.config
     variant, layers = run.config.model.variant, run.config.model.size.layers
-    claim = CLAIMS[variant]
-    wanted = dict(zip(_PARTS, (claim.memberships, claim.deslice, claim.attention), strict=True))
+    parts = variant_named(variant).expected_parts()
+    if parts is None:
+        return judge("memberships", [], f"none claimed: the coupling of {variant} is a plug-in's")
+    wanted = dict(zip(_PARTS, (parts.memberships, parts.deslice, parts.attention), strict=True))
     wrong, seen = [], []
     for part, pattern in _PARTS.items():
         expected = _layers(wanted[part], layers)
@@ -160,13 +135,18 @@ def check_changed(run: Artefacts) -> Finding:
 
     One whose gradients came, but so small that no step of the optimiser reaches its last bit, is
     noted: the model has no use for it. So it is with the deslice of a layer that slices evenly.
+    Noted too is one that no gradient can reach, by what the variant is at this size. Weight decay,
+    or the rounding of a kernel, may move it all the same, which proves nothing either way.
     """
-    assert run.first and run.last
+    assert run.config and run.first and run.last
     first, last = run.first.weights, run.last.weights
     counts = {n: _changed(first[n], last[n]) for n in last if n in first}
     unmoved = [name for name, count in counts.items() if not count]
-    idle = [name for name in unmoved if _too_small_to_move(run.last, name)]
-    still = [name for name in unmoved if name not in idle]
+    model = run.config.model
+    unreached = unreached_parameters(variant_named(model.variant), model.size)
+    unreached = {name: unreached[name] for name in unmoved if name in unreached}
+    idle = [n for n in unmoved if n not in unreached and _too_small_to_move(run.last, n)]
+    still = [name for name in unmoved if name not in unreached and name not in idle]
     wrong = []
     if still:
         wrong.append(
@@ -174,11 +154,15 @@ def check_changed(run: Artefacts) -> Finding:
             f" step 0: {listed([f'{name} ({_gradient(run.last, name)})' for name in still])}"
         )
     numbers = sum(tensor.numel() for tensor in last.values())
-    count = f"{len(counts) - len(idle)} of {len(counts)}" if idle else f"all {len(counts)}"
+    moved = len(counts) - len(unmoved)
+    count = f"{moved} of {len(counts)}" if unmoved else f"all {len(counts)}"
     seen = f"{count} parameters changed from step 0 to step {run.step}"
     notes = [f"{name} did not move: {_gradient(run.last, name)}, too small" for name in idle]
-    moved = f"{seen}, {sum(counts.values()):,} of {numbers:,} numbers"
-    return judge("changed", wrong, moved, notes)
+    for reason in dict.fromkeys(unreached.values()):
+        names = [name for name, why in unreached.items() if why == reason]
+        notes.append(f"{reason}, so no gradient reached {listed(names)}, which did not move")
+    seen += f", {sum(counts.values()):,} of {numbers:,} numbers"
+    return judge("changed", wrong, seen, notes)
 
 
 def _too_small_to_move(saved: Saved, name: str) -> bool:

@@ -10,7 +10,7 @@ import typer
 
 from slipstream.audit.certificate import write_certificate
 from slipstream.audit.study_audit import certify
-from slipstream.cli.shared import bar
+from slipstream.cli.shared import Plugins, bar, load_plugins
 
 
 def audit(
@@ -20,6 +20,7 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the certificate; that of the runs if none.")
     ] = None,
+    plugin: Plugins = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
 ) -> None:
     """Prove from its files alone that a run is the ablation it claims to be, or say why not.
@@ -30,6 +31,7 @@ def audit(
 
     Example: slipstream audit runs/no-token-attention
     """
+    load_plugins(plugin)
     with bar("audit") as advance:
         certificate = certify(path, advance)
     folder = out or path

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from slipstream.cli.shared import bar
+from slipstream.cli.shared import Plugins, bar, load_plugins
 from slipstream.core.configs import differences
 from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
 from slipstream.evaluation.summary import Summary, definition_of, spread_text, summarise
@@ -38,6 +38,7 @@ def evaluate(
     ] = "",
     store: Annotated[Path | None, typer.Option(help="Where the data are now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
+    plugin: Plugins = None,
     vtk: Annotated[
         bool, typer.Option("--vtk", help="Also write the predictions as .vtp for ParaView.")
     ] = False,
@@ -52,6 +53,7 @@ def evaluate(
 
     Example: slipstream evaluate studies/poisson --repeats 6
     """
+    load_plugins(plugin)
     protocol = Protocol(split=split, full=full, repeats=repeats)
     pictures = tuple(name.strip() for name in samples.split(",") if name.strip())
     wanted = Wanted(protocol=protocol, pictures=pictures, device=device, store=store, again=again)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream.bench.parity import quick_check
+from slipstream.cli.shared import Plugins, load_plugins
 from slipstream.core import runtime
 from slipstream.kernels.api import operation_on
 from slipstream.kernels.plan import make_plan
@@ -21,17 +22,19 @@ from slipstream.models.variants import VARIANTS
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-def variants(as_json: Json = False) -> None:
+def variants(plugin: Plugins = None, as_json: Json = False) -> None:
     """List the variants with their parameter counts at the paper's size.
 
     Counted on models that were built, with 3 coordinates, 5 features and 4 outputs.
 
     Example: slipstream variants --json
     """
+    load_plugins(plugin)
     rows = []
     for variant in VARIANTS.values():
         count = Transolver(3, 5, 4, variant=variant.name).parameter_count()
-        rows.append({**asdict(variant), "parameters": count})
+        facts = {name: value for name, value in asdict(variant).items() if not callable(value)}
+        rows.append({**facts, "parameters": count})
     if as_json:
         print(json.dumps(rows, indent=2))
         return

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from slipstream.cli.shared import Plugins, load_plugins
 from slipstream.reports.content import PAGE
 
 
@@ -20,6 +21,7 @@ def report(
         list[Path] | None, typer.Option(help="Records of `slipstream bench`; again for more.")
     ] = None,
     title: Annotated[str, typer.Option(help="Of the page.")] = "",
+    plugin: Plugins = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Write report.html, one page that needs no network, and its tables and figures as files.
@@ -30,6 +32,7 @@ def report(
 
     Example: slipstream report studies/poisson --out report
     """
+    load_plugins(plugin)
     from slipstream.reports.write import write_report  # matplotlib: a second for no other command
 
     told = write_report(paths, out, bench=bench or (), title=title)

@@ -15,9 +15,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from slipstream.data.store import Progress as Event
 from slipstream.data.store import Report
+from slipstream.models.plugins import load_plugin
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Workers = Annotated[int, typer.Option(help="Processes, a sample at a time each.")]
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="Python file with variants of your own; again for more."),
+]
+
+
+def load_plugins(plugins: Plugins) -> None:
+    """Before anything else that a command does."""
+    for path in plugins or ():
+        load_plugin(path)
 
 
 @contextmanager

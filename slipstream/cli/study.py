@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from slipstream.cli.shared import Plugins, load_plugins
 from slipstream.cli.train import Config, Device, Settings, StoreOption, make_config
 from slipstream.evaluation.compare import Row, compare, read_curve
 from slipstream.models.variants import variant_named
@@ -31,6 +32,7 @@ def study(
     config: Config = None,
     settings: Settings = None,
     device: Device = "auto",
+    plugin: Plugins = None,
     parallel: Annotated[int, typer.Option(help="Runs at a time, on one GPU or CPU.")] = 1,
     processes: Annotated[int, typer.Option(help="GPUs of each run, by torchrun.")] = 1,
     minutes: Annotated[
@@ -45,6 +47,7 @@ def study(
 
     Example: slipstream study poisson --out studies/poisson --seeds 0,1,2 --parallel 2
     """
+    load_plugins(plugin)
     if store is not None and len(experiments) > 1:
         raise ValueError(f"--store must be of one experiment, got {len(experiments)} of them")
     names = [name.strip() for name in variants.split(",")]

@@ -20,12 +20,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from slipstream.cli.shared import parse_settings
+from slipstream.cli.shared import Plugins, load_plugins, parse_settings
 from slipstream.core.checked_yaml import read_yaml
 from slipstream.core.configs import overlay
 from slipstream.data.store import Progress as Made
 from slipstream.experiments import EXPERIMENTS, experiment
-from slipstream.runs.config import RunConfig, with_store
+from slipstream.runs.config import RunConfig, with_store, with_variant
 from slipstream.runs.folder import RunFolder
 from slipstream.training.distributed import leave_world, place_in_world
 from slipstream.training.session import train as train_run
@@ -52,6 +52,7 @@ def train(
     config: Config = None,
     settings: Settings = None,
     device: Device = "auto",
+    plugin: Plugins = None,
     track: Annotated[
         list[str] | None, typer.Option(help="tensorboard or wandb, besides records.jsonl.")
     ] = None,
@@ -66,6 +67,7 @@ def train(
 
     Example: slipstream train drivaerml-surface --store stores/ml --out runs/baseline
     """
+    load_plugins(plugin)
     if listed:
         _list(as_json)
         return
@@ -120,7 +122,7 @@ def make_config(
         found = overlay(found, parse_settings(settings), fixed=("experiment",))
     found = with_store(found, store)
     if variant is not None:
-        found = replace(found, model=replace(found.model, variant=variant))
+        found = with_variant(found, variant)
     return found if seed is None else replace(found, seed=seed)
 
 

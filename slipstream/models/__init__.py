@@ -1,1 +1,13 @@
-"""The Transolver and its ablations."""
+"""The Transolver and its variants, and how to add one.
+
+variants     all that anybody asks of a variant, and their registry; plugins: files that add some
+transolver   the model: lift, layers, head
+coupling     slice, mix, deslice of a layer; linear_no, slice_once: those that are built otherwise
+structure    parameters that a model must have, as data
+layers       the parts that all are put together from, and their initial values
+"""
+
+from slipstream.models.plugins import load_plugin
+from slipstream.models.variants import Look, Parts, Size, Variant, register_variant
+
+__all__ = ["Look", "Parts", "Size", "Variant", "load_plugin", "register_variant"]

@@ -7,9 +7,13 @@ memberships, cannot pass.
 
 from __future__ import annotations
 
-from slipstream.models.variants import Size, Variant
+import re
 
-Shapes = dict[str, tuple[int, ...]]
+from slipstream.models.variants import Shapes, Size, Variant
+
+_OF_ONE_SLOT = r"blocks\.\d+\.coupling\.(query|slice_slots|deslice_slots)\.|once\.slots\."
+_OF_ONE_DESLICE_SLOT = r"blocks\.\d+\.coupling\.deslice_slots\."
+_OF_ONE_TOKEN = r"(blocks\.\d+\.coupling\.mix|once\.token_blocks\.\d+\.attention)\.(query|key)\."
 
 
 def expected_parameters(
@@ -27,6 +31,34 @@ def expected_parameters(
         for layer in range(size.layers):
             shapes |= _block(f"blocks.{layer}", variant, size, layer)
     return shapes | _norm("head_norm", width) | _linear("head", width, out_dim)
+
+
+def unreached_parameters(variant: Variant, size: Size) -> dict[str, str]:
+    """Parameters that no gradient reaches at this size, and why: they cannot be trained.
+
+    A softmax over a single slot is 1 whatever its logit is. So with one slice the coupling is the
+    averaging operator of Proposition 1, and nothing that makes the logits has an effect.
+    """
+    if variant.coupling is not None:
+        return {
+            f"blocks.{layer}.coupling.{name}": reason
+            for layer in range(size.layers)
+            for name, reason in variant.declared_unreached(size, layer).items()
+        }
+    over_points = variant.normalised_over == "points"
+    if (size.key_ratio * size.head_width if over_points else size.slices) > 1:
+        return {}
+    reasons = {
+        _OF_ONE_DESLICE_SLOT if over_points else _OF_ONE_SLOT: "weights over a single slot are 1",
+        _OF_ONE_TOKEN: "a single token attends to itself alone",
+    }
+    names = expected_parameters(variant, size, coord_dim=1, feature_dim=0, out_dim=1)
+    return {
+        name: reason
+        for pattern, reason in reasons.items()
+        for name in names
+        if re.match(pattern, name)
+    }
 
 
 def check_structure(built: Shapes, expected: Shapes, what: str) -> None:
@@ -56,6 +88,9 @@ def _block(prefix: str, variant: Variant, size: Size, layer: int) -> Shapes:
 
 
 def _coupling(prefix: str, variant: Variant, size: Size, layer: int) -> Shapes:
+    if variant.structure is not None:
+        declared = variant.declared_shapes(size, layer)
+        return {f"{prefix}.{name}": shape for name, shape in declared.items()}
     if variant.normalised_over == "points":
         return _linear_no_coupling(prefix, size)
     width, head = size.width, size.head_width

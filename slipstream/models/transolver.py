@@ -31,10 +31,12 @@ class Block(nn.Module):
     def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
         super().__init__()
         self.hands_on, self.impl = variant.slicing == "first-layer", how["impl"]
-        self.coupling: Coupling | LinearNoCoupling | None = None
+        self.coupling: nn.Module | None = None
         if variant.stream == "coupled":
             self.coupling_norm = nn.LayerNorm(size.width)
-            if variant.normalised_over == "points":
+            if variant.coupling is not None:
+                self.coupling = variant.make_coupling(size, layer, how)
+            elif variant.normalised_over == "points":
                 self.coupling = LinearNoCoupling(size, how)
             else:
                 self.coupling = Coupling(variant, size, layer, how)
@@ -141,6 +143,8 @@ class Transolver(nn.Module):
         """Which implementation of slice and deslice runs where the model is now, and why."""
         if self.variant.stream == "pointwise":
             return "none: this variant has no coupling"
+        if self.variant.coupling is not None and not self.variant.has_memberships:
+            return "none: the coupling of this variant is a plug-in's own"
         once = self.variant.stream == "token-only"
         width = self.size.width if once else self.size.head_width
         over_points = self.variant.normalised_over == "points"

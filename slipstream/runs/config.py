@@ -12,13 +12,23 @@ from slipstream.core.checks import check_at_least, check_choice, check_whole
 from slipstream.core.configs import YOUNGER, differences
 from slipstream.data.batches import CoordScale, Sampling
 from slipstream.kernels.plan import Impl, Precision
-from slipstream.models.variants import PAPER, Size, variant_named
+from slipstream.models.plugins import Plugin, plugin_of
+from slipstream.models.variants import BUILT_IN, PAPER, VARIANTS, Size, variant_named
 
 Loss = Literal["relative-l1", "relative-l2", "l1", "mse"]
 Dots = Literal["ieee", "tf32", "tf32x3", "bf16v", "bf16"]
 
-FREE = ("data.store", "data.workers", "cuda_graph", "log_every", "checkpoint_every", "keep")
-"""Fields that a resumed run may change: its result does not follow from them."""
+FREE = (
+    "data.store",
+    "data.workers",
+    "model.plugin",
+    "cuda_graph",
+    "log_every",
+    "checkpoint_every",
+    "keep",
+)
+"""Fields that a resumed run may change: its result does not follow from them, or, as from the code
+of a plug-in, every start records them and the audit tells."""
 OWN = ("model.variant", "seed")
 """In which the runs of a study differ."""
 
@@ -70,11 +80,31 @@ class ModelConfig:
     impl: Impl = "auto"
     dots: Dots | None = None
     """Precision of the products inside slice and deslice; null for what fits `precision`."""
+    plugin: Plugin | None = field(default=None, metadata=YOUNGER)
+    """Where the variant comes from, found out by itself; null for a built-in one. A config that has
+    it can be read where the plug-in is not loaded."""
 
     def __post_init__(self) -> None:
-        variant_named(self.variant)
+        if self.variant in BUILT_IN:
+            object.__setattr__(self, "plugin", None)
+        elif self.plugin is None:
+            variant_named(self.variant)
+            object.__setattr__(self, "plugin", plugin_of(self.variant))
         if self.dots is not None:
             check_choice("model.dots", self.dots, [p.value for p in Precision])
+
+    def check_loaded(self, where: str) -> None:
+        """Raise ValueError where the variant is a plug-in's that is not loaded."""
+        if self.variant in VARIANTS:
+            return
+        file = self.plugin.file if self.plugin else None
+        need = (
+            f"it needs the plug-in {file}; add --plugin FILE (in Python: slipstream.models."
+            "load_plugin)"
+            if file
+            else "the program that registered it must register it again"
+        )
+        raise ValueError(f"the variant {self.variant!r} of {where} is not built in: {need}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +191,11 @@ def with_store(config: RunConfig, store: Path | str | None) -> RunConfig:
     if store is None:
         return config
     return replace(config, data=replace(config.data, store=str(store)))
+
+
+def with_variant(config: RunConfig, variant: str) -> RunConfig:
+    """The config with another variant, and the plug-in that it comes from."""
+    return replace(config, model=replace(config.model, variant=variant, plugin=None))
 
 
 def check_same(

@@ -21,9 +21,9 @@ from slipstream.core.shapes import Float
 from slipstream.data.batches import Normaliser
 from slipstream.data.store import Schema
 from slipstream.kernels.plan import Impl
-from slipstream.models.structure import Shapes, check_structure, expected_parameters
+from slipstream.models.structure import check_structure, expected_parameters
 from slipstream.models.transolver import Transolver
-from slipstream.models.variants import variant_named
+from slipstream.models.variants import Shapes, variant_named
 from slipstream.runs.checkpoint import read_tensors, write_tensors
 from slipstream.runs.config import RunConfig
 
@@ -84,7 +84,8 @@ def load_model(path: Path | str, *, device: str = "cpu", impl: Impl | None = Non
     """Load a `model.safetensors`, or the one of a run's folder.
 
     `device` as in "cuda" or "auto", `impl` where the kernels should not be chosen as in training.
-    Raises ValueError where the file is none, or its parameters are not those of its variant.
+    Raises ValueError where the file is none, its variant is a plug-in's that is not loaded, or its
+    parameters are not those of its variant.
     """
     path = Path(path)
     path = path / "model.safetensors" if path.is_dir() else path
@@ -93,6 +94,7 @@ def load_model(path: Path | str, *, device: str = "cpu", impl: Impl | None = Non
     if missing:
         raise ValueError(f"{path} must say its {missing[0]}, got none")
     config = from_json(RunConfig, header.pop("config"))
+    config.model.check_loaded(str(path))
     schema = Schema.from_json(header.pop("fields"))
     check_weights(tensors, config, schema, str(path))
     model = build_model(config, schema, impl)

@@ -60,6 +60,7 @@ def _prepare(
             check_same(saved, config, str(folder.path))
         config = config or saved
     assert config is not None
+    config.model.check_loaded(str(folder.path))
     place = folder.path / "data"
     if world.leads:
         open_data(config.data, place, data_progress)

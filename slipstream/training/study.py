@@ -23,7 +23,8 @@ from typing import Literal
 from slipstream.core.checks import check_whole
 from slipstream.core.records import append_record
 from slipstream.core.runtime import available_cores, child_environment
-from slipstream.runs.config import RunConfig, check_same, with_store
+from slipstream.models.plugins import plugin_files
+from slipstream.runs.config import RunConfig, check_same, with_store, with_variant
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.study_file import add_planned, planned
 from slipstream.training.data import open_data
@@ -85,7 +86,7 @@ def make_cells(
     for config in configs:
         for variant in variants:
             for seed in seeds:
-                one = replace(config, model=replace(config.model, variant=variant), seed=seed)
+                one = replace(with_variant(config, variant), seed=seed)
                 folder = out / "runs" / config.experiment / variant / f"seed-{seed}"
                 cells.append(Cell(one, RunFolder(folder)))
     return cells
@@ -170,6 +171,8 @@ class _Running:
             command += [f"--nproc-per-node={means.processes}", "-m"]
         command += ["slipstream", "train", "--out", str(cell.folder.path)]
         command += ["--device", means.device]
+        for file in plugin_files():
+            command += ["--plugin", str(file)]
         threads = max(1, available_cores() // (means.parallel * means.processes))
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

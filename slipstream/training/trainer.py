@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
@@ -23,10 +23,11 @@ from slipstream.core.runtime import commit, derive_seed, device_name
 from slipstream.data.batches import Batch, endless, make_normaliser
 from slipstream.data.store import Store, data_hash, split_hash
 from slipstream.evaluation.evaluate import predict_batch, sample_errors
+from slipstream.models.plugins import plugin_of
 from slipstream.runs.checkpoint import read_checkpoint, weights_hash, write_checkpoint
 from slipstream.runs.config import RunConfig, is_due
 from slipstream.runs.folder import RunFolder
-from slipstream.runs.model_file import TrainedModel, build_model, write_model
+from slipstream.runs.model_file import TrainedModel, build_model, check_weights, write_model
 from slipstream.training.data import once, prepared, training_loader, validation_loader
 from slipstream.training.distributed import World
 from slipstream.training.losses import loss_of
@@ -180,6 +181,7 @@ class Trainer:
             path = self.folder.checkpoint_file(newest)
             checkpoint = read_checkpoint(path)
             self.setting.check(checkpoint.state, str(path))
+            check_weights(checkpoint.part("model"), self.config, self.store.schema, str(path))
             self.state.load(checkpoint, self.world.device)
         else:
             torch.manual_seed(derive_seed(self.config.seed, "torch"))  # for whoever draws from it
@@ -259,7 +261,7 @@ class Trainer:
 
     def _circumstances(self) -> dict[str, Any]:
         """Where this process goes on from, on what, with what."""
-        device = self.world.device
+        device, plugin = self.world.device, plugin_of(self.config.model.variant)
         return {
             "step": self.state.step,
             "device": device_name(device),
@@ -271,6 +273,7 @@ class Trainer:
             "log_every": self.config.log_every,
             "parameters": self.model.parameter_count(),
             "commit": commit(),
+            **({"plugin": asdict(plugin)} if plugin else {}),
             "data_hash": self.setting.data_hash,
             "split_hash": self.setting.split_hash,
         }

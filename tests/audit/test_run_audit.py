@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 import torch
 
 from slipstream.audit.run_audit import CHECKS, audit_run
-from slipstream.audit.weight_checks import CLAIMS
+from slipstream.models import variants
 from slipstream.models.variants import VARIANTS
+from slipstream.runs.checkpoint import read_tensors
 from slipstream.training import trainer
 from slipstream.training.session import train
 
@@ -20,6 +22,7 @@ from ..evaluation.made_runs import (
     edit_file,
     edit_records,
     edit_rows,
+    edit_weights,
     fails,
     failures,
     killed_at,
@@ -63,8 +66,53 @@ def test_the_sentences_say_what_was_seen(run: Path) -> None:
     assert span.kernels is not None and span.kernels.startswith("reference")
 
 
-def test_every_variant_has_a_claim_by_hand() -> None:
-    assert set(CLAIMS) == set(VARIANTS)
+def test_every_built_in_variant_says_by_hand_what_must_be_found() -> None:
+    """Which is also what its fields say: what a plug-in's variant gets that says nothing."""
+    for variant in VARIANTS.values():
+        assert variant.parts is not None
+        assert replace(variant, parts=None).expected_parts() == variant.parts
+
+
+def test_a_variant_defined_wrongly_does_not_define_what_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = replace(VARIANTS["no-token-attention"], mix="attention")
+    monkeypatch.setitem(variants._registered, wrong.name, wrong)
+    run = make_run(tmp_path / "run", {"model.variant": wrong.name})
+    said = "token attention of no-token-attention must be in no layer, got layers 0, 1"
+    fails(run, "memberships", saying=said)
+
+
+@pytest.mark.parametrize("decay", [0.0, 5e-5])
+@pytest.mark.parametrize("variant", ["no-token-attention", "baseline", "untied", "slice-once"])
+def test_one_slice_is_the_averaging_operator_and_passes(
+    variant: str, decay: float, tmp_path: Path
+) -> None:
+    """Nothing that makes a logit can move, unless by weight decay: noted, and nobody's fault."""
+    size = {"layers": 2, "width": 8, "heads": 2, "slices": 1}
+    changes = {"model.variant": variant, "model.size": size, "optim.weight_decay": decay}
+    found = audit_run(make_run(tmp_path / "run", changes))
+    assert failures(found) == {}
+    said = notes(found)
+    assert "weights over a single slot are 1, so no gradient reached " in said
+    attends = variant != "no-token-attention" and (decay == 0 or variant == "slice-once")
+    assert ("a single token attends to itself alone, so no gradient " in said) == attends
+    moved = sentence(found, "changed").split(" of ")
+    assert int(moved[0]) < int(moved[1].split()[0])
+
+
+def test_a_parameter_that_could_move_is_still_blamed_with_one_slice(tmp_path: Path) -> None:
+    size = {"layers": 2, "width": 8, "heads": 2, "slices": 1}
+    run = make_run(tmp_path / "run", {"model.size": size})
+    name = "blocks.1.coupling.values.bias"
+    _, first = read_tensors(checkpoint(run, 0), "checkpoint")
+
+    def put_back(tensors: dict[str, torch.Tensor]) -> None:
+        tensors[f"model.{name}"] = first[f"model.{name}"]
+
+    edit_weights(run, 12, put_back)
+    said = f"1 of 49 parameters have the same bits at step 12 as at step 0: {name}"
+    fails(run, "changed", saying=said)
 
 
 def test_a_resumed_run_passes(tmp_path: Path) -> None:

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from slipstream import register_variant
 from slipstream.core.configs import from_json, overlay
-from slipstream.runs.config import RunConfig, check_same, is_due
+from slipstream.models import Variant, load_plugin
+from slipstream.models.plugins import Plugin
+from slipstream.runs.config import RunConfig, check_same, is_due, with_variant
 
+from ..conftest import registry_restored
 from ..training.small import small
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mean_pool.py"
 
 
 def test_a_config_is_the_same_after_json() -> None:
@@ -47,6 +55,37 @@ def test_differing_fields_are_named_and_some_are_free() -> None:
         check_same(base, small(seed=5, model__size__layers=3), "R")
     assert "the one R was begun with" in str(caught.value)
     assert "model.size.layers: 2, 3; seed: 0, 5" in str(caught.value)
+
+
+def test_a_config_says_which_plug_in_its_variant_is_from() -> None:
+    with registry_restored():
+        load_plugin(EXAMPLE)
+        config = with_variant(small(), "mean-pool")
+        assert config == small(model__variant="mean-pool")
+        plugin = config.model.plugin
+        assert plugin is not None and plugin.file == "mean_pool.py"
+        config.model.check_loaded("R")
+        assert with_variant(config, "untied").model.plugin is None
+        register_variant(Variant("mine", "x", mix="linear"))
+        by_hand = with_variant(config, "mine")
+        assert by_hand.model.plugin == Plugin(None, None)
+    for one in (config, by_hand):
+        assert from_json(RunConfig, json.loads(json.dumps(one.to_json()))) == one, "readable"
+    needs = "'mean-pool' of R is not built in: it needs the plug-in mean_pool.py; add --plugin FI"
+    with pytest.raises(ValueError, match=needs):
+        config.model.check_loaded("R")
+    with pytest.raises(ValueError, match="'mine' of R is not built in: the program that regist"):
+        by_hand.model.check_loaded("R")
+    with pytest.raises(ValueError, match=r"variant must be .*, got 'mean-pool' \(--plugin FILE"):
+        with_variant(config, "mean-pool")
+    other = replace(config, model=replace(config.model, plugin=Plugin("mean_pool.py", "another")))
+    check_same(config, other, "R")
+
+
+def test_a_config_from_before_there_were_plug_ins() -> None:
+    older = json.loads(json.dumps(small().to_json()))
+    assert older["model"].pop("plugin", "") is None
+    assert from_json(RunConfig, older) == small()
 
 
 def test_what_is_due() -> None:

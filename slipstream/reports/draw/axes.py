@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from slipstream.models.variants import Look, headings
 from slipstream.reports.draw import style
-from slipstream.reports.draw.style import Look, look_of
+from slipstream.reports.draw.style import look_of
 
 EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4}
 """Of every marker, so that those on top of each other can be told apart."""
@@ -160,8 +161,9 @@ def handle(look: Look, label: str, *, line: bool = True, marker: bool = True) ->
     return Line2D([], [], color=look.colour, ls=dashes, marker=sign, label=label, **EDGE)
 
 
-def variant_handles(variants: Iterable[str], **given: bool) -> list[Any]:
-    return [handle(look_of(variant), variant, **given) for variant in variants]
+def variant_handles(variants: Sequence[str], **given: bool) -> list[Any]:
+    labelled = zip(variants, headings(variants), strict=True)
+    return [handle(look_of(variant), label, **given) for variant, label in labelled]
 
 
 def legend(figure: Figure, handles: Sequence[Any]) -> None:

@@ -16,6 +16,7 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from slipstream.core.checks import check_choice
+from slipstream.models.variants import variant_or_default
 from slipstream.reports.content import Array, Scene, SceneField
 from slipstream.reports.draw import style
 from slipstream.reports.draw.canvas import AXES, Canvas, section_canvas, surface_canvas
@@ -92,7 +93,8 @@ def _blocks(scene: Scene, shown: SceneField, variants: tuple[str, ...], canvas: 
             bar.ax.set_ylabel(text, rotation=0, ha="left", va="center")
         grid[2 * k, 0].set_title("truth", loc="center")
         for axes, variant in zip(grid[2 * k, 1:], block, strict=False):
-            name, error = textwrap.fill(variant, 20), style.number(shown.relative[variant])
+            name = textwrap.fill(variant_or_default(variant).heading, 20)
+            error = style.number(shown.relative[variant])
             size = None if canvas.extent is None else _SMALL
             axes.set_title(f"{name}\nrelative $L^1$ {error}", loc="center", fontsize=size)
     _remarks(grid[1, 0], canvas, (scene.experiment, scene.sample, canvas.note))

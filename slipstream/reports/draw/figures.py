@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from slipstream.evaluation.compare import Curve, Row, ratio_std
-from slipstream.models.variants import BASELINE
+from slipstream.models.variants import BASELINE, headings, in_table_order
 from slipstream.reports.content import Measurement
 from slipstream.reports.draw import style
 from slipstream.reports.draw.axes import (
@@ -95,11 +95,11 @@ def ratio_plot(rows: Sequence[Row]) -> Figure:
     """
     _check_some("rows", rows)
     experiments = _in_order(row.experiment for row in rows)
-    variants = _variants(row.variant for row in rows)
+    variants = in_table_order(row.variant for row in rows)
     drawn = [variant for variant in variants if variant != BASELINE]
     band = "baseline ± std"
     width, pitch = style.PAGE * 0.72, max(0.24, 0.055 * len(drawn))
-    height = 0.6 + pitch * len(experiments) + legend_height([*drawn, band], width)
+    height = 0.6 + pitch * len(experiments) + legend_height([*headings(drawn), band], width)
     figure = new_figure(width, height)
     axes = figure.subplots()
     axes.axvline(1, color="black", lw=0.7, zorder=1)
@@ -185,7 +185,7 @@ def _slice_counts(axes: Axes, points: Sequence[Point]) -> None:
     axes.set_xlabel("slices $G$")
     axes.set_ylabel("validation error")
     axes.margins(y=0.3)
-    legend_above(axes, variant_handles(_variants(p.variant for p in points)))
+    legend_above(axes, variant_handles(in_table_order(p.variant for p in points)))
 
 
 def _capacity(axes: Axes, rows: Sequence[Row], parameters: Mapping[str, int]) -> None:
@@ -236,8 +236,8 @@ def validation_curves(curves: Sequence[Curve]) -> Figure:
     """Validation error against the step, a panel for each experiment and a line for each seed."""
     _check_some("curves", curves)
     experiments = _in_order(curve.experiment for curve in curves)
-    variants = _variants(curve.variant for curve in curves)
-    figure, places = panels(len(experiments), 1.6, variants)
+    variants = in_table_order(curve.variant for curve in curves)
+    figure, places = panels(len(experiments), 1.6, headings(variants))
     columns = len({axes.get_position().x0 for axes in places})
     for k, (axes, experiment) in enumerate(zip(places, experiments, strict=True)):
         axes.set_title(experiment)
@@ -266,8 +266,8 @@ def depth_sweep(points: Sequence[Point]) -> Figure:
     Bars are one standard deviation, where it is known.
     """
     _check_some("points", points)
-    variants = _variants(p.variant for p in points)
-    figure, (left, right) = panels(2, 2.1, variants)
+    variants = in_table_order(p.variant for p in points)
+    figure, (left, right) = panels(2, 2.1, headings(variants))
     _sweep(left, points)
     log_axis(left, "y", [p.error for p in points])
     left.set_ylabel("validation error")
@@ -306,7 +306,7 @@ def _of_sweep(points: Sequence[Point]) -> str:
 
 def _sweep(axes: Axes, points: Sequence[Point]) -> None:
     """Lines over settings that double, with a bar at each point whose spread is known."""
-    for variant in _variants(p.variant for p in points):
+    for variant in in_table_order(p.variant for p in points):
         own = sorted((p for p in points if p.variant == variant and finite(p.error)), key=_at)
         line(axes, look_of(variant), [p.at for p in own], [p.error for p in own])
         for point in own:
@@ -393,8 +393,8 @@ def locality(rows: Sequence[FieldRatio]) -> Figure:
 def entropy(runs: Sequence[LayerEntropy]) -> Figure:
     """Mean entropy of a point over the slices, and slices in use, by layer."""
     _check_some("runs", runs)
-    variants = _variants(run.variant for run in runs)
-    figure, (left, right) = panels(2, 1.8, variants)
+    variants = in_table_order(run.variant for run in runs)
+    figure, (left, right) = panels(2, 1.8, headings(variants))
     for axes, values, top, label in (
         (left, [run.entropies for run in runs], math.log, "mean entropy [nats]"),
         (right, [run.effective for run in runs], float, "effective slices"),
@@ -421,14 +421,6 @@ def _check_some(name: str, items: Sequence[object]) -> None:
 
 def _in_order(items: Iterable[_Item]) -> list[_Item]:
     return list(dict.fromkeys(items))
-
-
-def _variants(names: Iterable[str]) -> list[str]:
-    """Once each, in the order of all figures; ValueError for an unknown one."""
-    present = set(names)
-    for name in sorted(present):
-        look_of(name)
-    return [name for name in style.LOOKS if name in present]
 
 
 def _at(point: Point) -> int:

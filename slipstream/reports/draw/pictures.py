@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from slipstream.models.variants import BASELINE, POINTWISE, VARIANTS
+from slipstream.models.variants import BASELINE, POINTWISE
 from slipstream.reports.content import Picture, Scene
 from slipstream.reports.draw import figures
 from slipstream.reports.draw.fields import field_figure, slice_figure
@@ -85,7 +85,7 @@ def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]
             " variable. Bars, and the band in (a): one standard deviation."
         )
         found.append(gallery.picture("controls", "Four controls", caption, drawn))
-    depths = _sweep_points(runs, "layers", tuple(VARIANTS))
+    depths = _sweep_points(runs, "layers", {run.variant for run in runs})
     if depths:
         caption = (
             "Validation error against the number of layers, and its ratio to the baseline's; bars:"
@@ -96,7 +96,7 @@ def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]
     return found
 
 
-def _sweep_points(runs: Sequence[RunData], field: Swept, variants: Sequence[str]) -> list[Point]:
+def _sweep_points(runs: Sequence[RunData], field: Swept, variants: Iterable[str]) -> list[Point]:
     """Of the first experiment that was swept; runs that failed to train are the table's to tell."""
     groups = next(iter(sweep(runs, field)), [])
     shown = swept_variants(groups) & set(variants)

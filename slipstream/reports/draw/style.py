@@ -9,7 +9,6 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from slipstream.core.checks import check_choice
 from slipstream.core.files import write_text
+from slipstream.models.variants import Look, variant_or_default
 
 COLUMN = 3.4
 """Inches: one column of a journal."""
@@ -35,29 +34,6 @@ SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#33
 """For what is no variant: Okabe and Ito's colours without the yellow, and Tol's indigo."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 
-
-@dataclass(frozen=True)
-class Look:
-    """How a series is drawn: never by colour alone."""
-
-    colour: str
-    marker: str
-    line: str = "-"
-
-
-# What keeps the coupling is blue, green or violet; what loses it is orange.
-LOOKS: dict[str, Look] = {
-    "baseline": Look("#000000", "o"),
-    "no-token-attention": Look("#0072B2", "D"),
-    "untied": Look("#56B4E9", "s"),
-    "untied-no-token-attention": Look("#332288", "d", "--"),
-    "untied-ln": Look("#CC79A7", "P"),
-    "frozen-slice": Look("#009E73", "^"),
-    "frozen-slice-no-token-attention": Look("#999933", "v", "--"),
-    "slice-once": Look("#D55E00", "X"),
-    "mlp-only": Look("#E69F00", "o"),
-    "mlp-only-wide": Look("#8C5A00", "h", "--"),
-}
 
 _PARAMETERS: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -116,8 +92,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def look_of(variant: str) -> Look:
-    check_choice("variant", variant, LOOKS)
-    return LOOKS[variant]
+    return variant_or_default(variant).drawn_as
 
 
 def series_look(index: int) -> Look:

@@ -17,7 +17,7 @@ from slipstream.core.configs import differences
 from slipstream.core.records import read_records
 from slipstream.data.store import MANIFEST_NAME
 from slipstream.evaluation.compare import Curve, read_curve
-from slipstream.models.variants import VARIANTS, Size
+from slipstream.models.variants import VARIANTS, Size, in_table_order
 from slipstream.runs.config import FREE, RunConfig
 from slipstream.runs.evaluation_file import (
     Evaluation,
@@ -147,9 +147,9 @@ def gather(paths: Sequence[Path]) -> Gathered:
         why = f": {unread[0]}" if unread else ""
         raise ValueError(f"{named} must have runs that can be read, got none{why}")
     runs = _newest(runs, problems)
-    problems += [*_other_data(runs), *_other_settings(runs)]
-    order = {name: place for place, name in enumerate(VARIANTS)}
-    runs.sort(key=lambda run: (order[run.variant], run.config.seed))
+    problems += [*_other_data(runs), *_other_settings(runs), *_absent_plugins(runs)]
+    order = in_table_order(run.variant for run in runs)
+    runs.sort(key=lambda run: (order.index(run.variant), run.config.seed))
     return Gathered(tuple(runs), tuple(problems))
 
 
@@ -201,6 +201,17 @@ def _newest(runs: Sequence[RunData], problems: list[str]) -> list[RunData]:
             f"{run.name} was run again: {newer.folder.path} counts, {older.folder.path} does not"
         )
     return found
+
+
+def _absent_plugins(runs: Sequence[RunData]) -> Iterator[str]:
+    """Variants of which a report knows the records, but neither label nor look nor budget."""
+    for model in {run.variant: run.config.model for run in runs}.values():
+        if model.variant not in VARIANTS:
+            yield (
+                f"{model.variant} is shown without its label, colour and budget: they are in"
+                f" {(model.plugin and model.plugin.file) or 'a program'}, which was not loaded"
+                " (--plugin FILE)"
+            )
 
 
 def _other_data(runs: Sequence[RunData]) -> Iterator[str]:

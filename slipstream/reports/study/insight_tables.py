@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slipstream.models.variants import BASELINE, POINTWISE, VARIANTS
+from slipstream.models.variants import (
+    BASELINE,
+    POINTWISE,
+    headings,
+    in_table_order,
+    variant_or_default,
+)
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.study.captions import measured_alike, where_measured
 from slipstream.reports.study.gather import RunData
@@ -18,21 +24,6 @@ def insight_tables(runs: Sequence[RunData]) -> list[Table]:
     return [table for table in found if table is not None]
 
 
-BUDGETS = {
-    BASELINE: ("L G c", "no"),
-    "no-token-attention": ("L G c", "no"),
-    "untied": ("L G c", "no"),
-    "untied-no-token-attention": ("L G c", "no"),
-    "untied-ln": ("L M c", "no"),
-    "frozen-slice": ("L G c", "no"),
-    "frozen-slice-no-token-attention": ("L G c", "no"),
-    "slice-once": ("G c", "yes, rank"),
-    "mlp-only": ("0", "yes, locality"),
-    "mlp-only-wide": ("0", "yes, locality"),
-}
-"""Numbers that pass between points, and whether that bounds what can be learned (the paper)."""
-
-
 def budgets(groups: Sequence[Group]) -> Table | None:
     """What the theory says of each variant, beside what it was measured to cost."""
     costs: dict[str, list[float]] = {}
@@ -42,11 +33,11 @@ def budgets(groups: Sequence[Group]) -> Table | None:
                 costs.setdefault(row.variant, []).append(row.ratio)
     if BASELINE not in costs:
         return None
-    rows = [
-        (words(name), *map(words, BUDGETS[name]), words(_cost(name, costs[name])))
-        for name in VARIANTS
-        if name in costs
-    ]
+    rows = []
+    for name in in_table_order(costs):
+        variant = variant_or_default(name)
+        texts = (variant.heading, variant.budget, variant.ceiling, _cost(name, costs[name]))
+        rows.append(tuple(map(words, texts)))
     caption = (
         "Nonlocal budget (numbers that pass between points: L layers, G slices, c channels) and"
         " hard ceiling by the paper's theory; measured cost is the validation error over the"
@@ -101,7 +92,7 @@ def slices_table(groups: Sequence[Group]) -> Table | None:
     for group in groups:
         for one in group.first_seeds():
             for place, layer in enumerate(one.slices, start=1):
-                names = (words(group.experiment), words(one.variant))
+                names = (words(group.experiment), *map(words, headings([one.variant])))
                 use = [
                     Cell(layer.mean("entropy")),
                     Cell(layer.largest_entropy),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from slipstream.evaluation.compare import Row, ratio_std
 from slipstream.evaluation.summary import spread_text
-from slipstream.models.variants import BASELINE, VARIANTS
+from slipstream.models.variants import BASELINE, headings, in_table_order
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.study.captions import measured_alike, told, what_is_measured, where_measured
 from slipstream.reports.study.gather import RunData
@@ -39,8 +39,7 @@ def study_tables(runs: Sequence[RunData]) -> list[Table]:
 
 
 def variants_of(groups: Sequence[Group]) -> list[str]:
-    there = {variant for group in groups for variant in group.variants}
-    return [name for name in VARIANTS if name in there]
+    return in_table_order(variant for group in groups for variant in group.variants)
 
 
 def words(text: str) -> Cell:
@@ -60,8 +59,8 @@ def with_best(cells: Sequence[Cell]) -> list[Cell]:
 def main_table(groups: Sequence[Group]) -> Table:
     """Best validation error, mean and std over the seeds."""
     lost = {group.experiment: lost_variants(group) for group in groups}
-    there, rows = {*variants_of(groups), *(v for own in lost.values() for v in own)}, []
-    variants = [name for name in VARIANTS if name in there]
+    variants = in_table_order([*variants_of(groups), *(v for own in lost.values() for v in own)])
+    rows = []
     for group in groups:
         found = {row.variant: error_cell(row) for row in group.rows()}
         found = {v: UNFINISHED for v in group.variants} | found
@@ -73,7 +72,8 @@ def main_table(groups: Sequence[Group]) -> Table:
         f" equal steps ({_steps(groups)}); mean ± standard deviation where there are several seeds"
         f" ({_seeds(groups)}). Best of a row in bold."
     )
-    return Table("main", "Validation error", caption, ("experiment", *variants), tuple(rows))
+    columns = ("experiment", *headings(variants))
+    return Table("main", "Validation error", caption, columns, tuple(rows))
 
 
 def ratio_table(groups: Sequence[Group]) -> Table | None:
@@ -91,7 +91,8 @@ def ratio_table(groups: Sequence[Group]) -> Table | None:
         "Validation error over the baseline's; the spread follows from those of both, to first"
         " order."
     )
-    return Table("ratio", "Cost of each ablation", caption, ("experiment", *variants), tuple(rows))
+    columns = ("experiment", *headings(variants))
+    return Table("ratio", "Cost of each ablation", caption, columns, tuple(rows))
 
 
 def error_cell(row: Row | None) -> Cell:
@@ -140,7 +141,7 @@ def per_variable(groups: Sequence[Group], measure: str) -> Table | None:
         said.append("A row that was measured in several ways has no best.")
     caption = " ".join(text for text in (*said, spread_text(shown)) if text)
     title = f"Test error of each variable, relative {measure}"
-    columns = ("experiment", "variable", *variants)
+    columns = ("experiment", "variable", *headings(variants))
     return Table(f"variables-{measure.lower()}", title, caption, columns, tuple(rows))
 
 
@@ -255,7 +256,7 @@ def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
         for group in groups
         for variant, what in group.failures().items()
     ]
-    columns = ("experiment", letter, BASELINE, *others)
+    columns = ("experiment", letter, *headings([BASELINE, *others]))
     caption = _sweep_caption(runs, groups, field)
     return Table(f"sweep-{field}", title, caption, columns, tuple(rows), tuple(notes))
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from slipstream.models.variants import VARIANTS
 from slipstream.reports.content import Array, Scene, SceneField
 from slipstream.reports.draw import canvas as canvases
 from slipstream.reports.draw import fields, raster, style
@@ -82,7 +83,7 @@ def test_a_row_shares_its_scale_and_is_labelled_with_the_unit() -> None:
 
 @pytest.mark.parametrize("count", [1, 10])
 def test_any_number_of_variants_is_shown(count: int) -> None:
-    names = list(style.LOOKS)[:count]
+    names = list(VARIANTS)[:count]
     made = scene(sphere(500), sizes={name: 0.1 for name in names})
     rows = pictured(fields.field_figure(made, "pressure", names))
     assert sum(len(row) for row in rows[1::2]) == count
@@ -300,7 +301,7 @@ def test_the_scale_is_of_what_the_section_shows() -> None:
 
 @pytest.mark.parametrize("count", [1, 4, 6])
 def test_every_row_and_column_of_a_section_has_its_coordinates(count: int) -> None:
-    names = list(style.LOOKS)[:count]
+    names = list(VARIANTS)[:count]
     made = scene(cube(2000), "volume", {name: 0.1 for name in names})
     figure = fields.field_figure(made, "pressure", names, axis="y")
     placed = {}
