@@ -1,4 +1,4 @@
-"""Anybody's meshes: a card says which files make up a sample and what their arrays mean.
+"""Stores from any meshes: a card says which files make up a sample and what their arrays mean.
 
     card.yaml -> read_card -> Card -> MeshSource -> ingest
     folder -> look_at -> FolderLook -> draft_card -> card.yaml

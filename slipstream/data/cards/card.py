@@ -56,7 +56,8 @@ _POINT_OR_CELL = ("point", "cell")
 
 
 def read_card(path: Path | str) -> Card:
-    """Read and check a card; ValueError names the place in the file, what must be and what is."""
+    """Read and check a card; ValueError names the place in the file, what is expected there and
+    what it has."""
     path = Path(path)
     keys = read_yaml(path).keys(
         need=("schema", "files", "targets"),
@@ -104,7 +105,7 @@ def read_card(path: Path | str) -> Card:
 
 @dataclass(frozen=True)
 class _Context:
-    """What the entries of a card refer to."""
+    """The files, location and coordinates that the entries of a card refer to."""
 
     files: Mapping[str, str]
     location: Location
@@ -127,7 +128,7 @@ def _files(place: Place) -> dict[str, str]:
 
 
 def _coords(place: Place | None) -> tuple[Field, tuple[float, ...]]:
-    """The field, and what is subtracted from its values."""
+    """The field of the coordinates, and what is subtracted from their values."""
     keys = place.keys(may=("name", "unit", "subtract")) if place else {}
     name = keys["name"].text() if "name" in keys else "position"
     field = Field(name, keys["unit"].text() if "unit" in keys else "m", components=3)
@@ -250,7 +251,7 @@ def _splits(place: Place, folder: Path) -> Splits:
 
 
 def _ids(place: Place, folder: Path) -> tuple[str, ...]:
-    """Ids in the card, or a text file beside it."""
+    """Ids listed in the card, or in a text file relative to its folder."""
     if isinstance(place.value, list):
         return tuple(sample_id(str(item.value)) for item in place.items())
     path = folder / place.text()
@@ -270,7 +271,7 @@ def _numbers(place: Place, width: int) -> tuple[float, ...]:
 
 
 def _choice(given: Mapping[str, Place], key: str, allowed: tuple[str, ...]) -> str:
-    """The first one allowed where the card says nothing."""
+    """The value of a key; the first one allowed where the card does not have it."""
     return given[key].choice(allowed) if key in given else allowed[0]
 
 
