@@ -21,7 +21,7 @@ class Field:
 
     name: str
     unit: str = "1"
-    """As written in SI, "1" where there is none."""
+    """The unit, as written in SI; "1" for a quantity without one."""
     group: str | None = ""
     """Fields of one group share a line of the metric; by default a field is its own group. None
     for a target that neither loss nor metric counts."""

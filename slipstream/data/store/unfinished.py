@@ -143,7 +143,7 @@ class Unfinished:
         return {file.stem for file in files}
 
     def work_folder(self, shard: tuple[int, int]) -> Path:
-        """A new folder to write in; folders that a killed process of this shard left are removed."""
+        """A new folder to write in; those that a killed process of the shard left are removed."""
         prefix = f"work-{shard[0]}-of-{shard[1]}-"
         for old in self.path.glob(prefix + "*"):
             self.drop(old)

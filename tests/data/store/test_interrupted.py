@@ -57,8 +57,8 @@ def test_a_full_disk_stops_the_ingest_and_space_lets_it_go_on(
     code = """
 import resource, sys
 from pathlib import Path
-from slipstream.data.ingest import ingest
-from ..samples import Made
+from slipstream.data.store import ingest
+from tests.data.samples import Made
 resource.setrlimit(resource.RLIMIT_FSIZE, (22_180, 22_180))
 try:
     ingest(Made(8, bad={"s03": "nan"}), Path(sys.argv[1]), threads=int(sys.argv[2]))
@@ -148,8 +148,8 @@ def test_a_failed_record_leaves_no_sample_behind(
 _KILLED = """
 import sys
 from pathlib import Path
-from slipstream.data.ingest import ingest
-from ..samples import Made
+from slipstream.data.store import ingest
+from tests.data.samples import Made
 source = Made(8, bad={"s03": "nan"}, pause=0.02)
 ingest(source, Path(sys.argv[1]), workers=int(sys.argv[2]), threads=int(sys.argv[3]))
 """
