@@ -24,9 +24,9 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
     """
     if not path.is_dir():
         raise ValueError(f"{path} must be the folder of a run or a study, got no such folder")
-    alone = RunFolder(path).exists
-    folders = [path] if alone else [run.path for run in find_runs(path)]
-    planned = not alone and (path / STUDY).is_file()
+    single = RunFolder(path).exists
+    folders = [path] if single else [run.path for run in find_runs(path)]
+    planned = not single and (path / STUDY).is_file()
     if not folders and not planned:
         raise ValueError(
             f"{path} must be a run, with a {RunFolder(path).config_file.name}, or a study, with"
@@ -34,10 +34,10 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
         )
     runs = []
     for done, folder in enumerate(folders, start=1):
-        runs.append(audit_run(folder, str(path if alone else folder.relative_to(path))))
+        runs.append(audit_run(folder, str(path if single else folder.relative_to(path))))
         if progress:
             progress(done, len(folders))
-    across = {} if alone else audit_across(runs)
+    across = {} if single else audit_across(runs)
     if planned:
         across["study"] = (check_cells(path, runs),)
     date = datetime.now(UTC).isoformat(timespec="seconds")

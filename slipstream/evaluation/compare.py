@@ -80,7 +80,7 @@ class Row:
     """Best validation error of each seed."""
     mean: float
     std: float | None
-    """Over the seeds; None for a single one."""
+    """Standard deviation over the seeds; None for a single one."""
     ratio: float | None
     """Mean over the mean of the baseline; None without a baseline."""
 

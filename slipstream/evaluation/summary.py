@@ -34,7 +34,7 @@ class Summary:
 
     @property
     def std(self) -> float | None:
-        """Over the seeds; None for a single one."""
+        """Standard deviation over the seeds; None for a single one."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property

@@ -80,7 +80,7 @@ class Scene:
     kind: Literal["surface", "volume"]
     coords: Array  # N 3
     unit: str
-    """Of the coordinates."""
+    """Unit of the coordinates."""
     fields: tuple[SceneField, ...]
     normals: Array | None = None  # N 3
     triangles: NDArray[np.int32] | None = None  # T 3, of a surface that is a mesh

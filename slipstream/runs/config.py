@@ -149,7 +149,7 @@ class RunConfig:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of parameters and batches."""
+        """The dtype of parameters and batches."""
         return torch.float64 if self.precision == "fp64" else torch.float32
 
     def to_json(self) -> dict[str, Any]:

@@ -153,7 +153,7 @@ class Evaluation:
     files: dict[str, str] = field(default_factory=dict, metadata=YOUNGER)
     """The file of each picture in RUN/predictions; in older records it has the sample's name."""
     slices: tuple[LayerSlices, ...]
-    """Of every layer with slices, on the sample of the first picture."""
+    """The slices of every layer that has some, on the sample of the first picture."""
     locality: Locality | None
     """None where the problem has no known pointwise answer."""
 

@@ -21,7 +21,7 @@ class PlannedCell:
     variant: str
     seed: int
     path: str
-    """Of the run's folder, relative to the folder of the study."""
+    """The run's folder, relative to the folder of the study."""
 
     @property
     def name(self) -> str:

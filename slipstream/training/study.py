@@ -56,7 +56,7 @@ class Ending:
     cell: StudyCell
     status: Status
     reason: str | None = None
-    """Of a failure: the last line of the run's output."""
+    """Why it failed: the last line of the run's output."""
     seconds: float = 0.0
 
 
@@ -68,7 +68,7 @@ class Resources:
     parallel: int = 1
     """Runs at a time, on one device or the cores of the machine."""
     processes: int = 1
-    """Of each run, by torchrun."""
+    """Processes of each run, started by torchrun."""
     minutes: float | None = None
     """The study stops after this time as it does on a signal; None for no limit."""
 

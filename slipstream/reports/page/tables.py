@@ -28,7 +28,7 @@ _LATEX = {
 
 
 def number_text(value: float, digits: int) -> str:
-    """With so many significant digits, never as a power of ten: 0.0756, 12.3, 184000."""
+    """The number with `digits` significant digits, without powers of ten: 0.0756, 12.3, 184000."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
     places = digits - 1 - math.floor(math.log10(abs(value)))
