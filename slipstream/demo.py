@@ -35,7 +35,7 @@ HEADLINE = (BASELINE, "no-token-attention")
 """The variants that are trained with two seeds, for a first idea of the scatter."""
 OTHERS = ("slice-once", "mlp-only")
 REPEATS = 6
-Watch = Callable[[Sequence[StudyCell], int], None]
+WatchStudy = Callable[[Sequence[StudyCell], int], None]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def run_demo(
     out: Path,
     *,
     device: str = "cpu",
-    watch: Watch = lambda running, done: None,
+    watch: WatchStudy = lambda running, done: None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> DemoResult:
     """All parts in order; `say` is called with what begins. Stops early if a run is unfinished."""

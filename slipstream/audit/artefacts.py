@@ -17,7 +17,7 @@ from slipstream.runs.config import RunConfig
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.run_records import check_fields
 
-Row = dict[str, Any]
+Record = dict[str, Any]
 Read = TypeVar("Read")
 
 _HASHES = {"data_hash": str, "split_hash": str}
@@ -53,7 +53,7 @@ class Artefacts:
     folder: RunFolder
     problems: list[str] = field(default_factory=list)
     config: RunConfig | None = None
-    rows: list[Row] | None = None
+    rows: list[Record] | None = None
     """The history of the run."""
     checkpoints: dict[int, Saved] = field(default_factory=dict)
     first: Saved | None = None
@@ -61,7 +61,7 @@ class Artefacts:
     model: Saved | None = None
     schema: Schema | None = None
 
-    def of_kind(self, *kinds: str) -> list[Row]:
+    def of_kind(self, *kinds: str) -> list[Record]:
         return [row for row in self.rows or () if row["kind"] in kinds]
 
     @property
@@ -117,7 +117,7 @@ def _read_or_note(run: Artefacts, read: Callable[[], Read], what: str = "") -> R
     return None
 
 
-def _history(folder: RunFolder) -> list[Row]:
+def _history(folder: RunFolder) -> list[Record]:
     if not folder.records_file.is_file():
         raise ValueError(f"{folder.records_file} must be the records of the run, got no such file")
     return folder.history()

@@ -48,7 +48,7 @@ def listed(names: Collection[object]) -> str:
 
 
 @dataclass(frozen=True)
-class Span:
+class StepSpan:
     """Steps, first to last, that ran with the same kernels, precision, device and versions."""
 
     first: int
@@ -81,7 +81,7 @@ class RunAudit:
     findings: tuple[Finding, ...]
     step: int = 0
     """The step of the newest checkpoint."""
-    spans: tuple[Span, ...] = ()
+    spans: tuple[StepSpan, ...] = ()
     numbers: int = 0
     """How many numbers all parameters together have."""
     data_hash: str | None = None

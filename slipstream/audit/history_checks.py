@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from slipstream.audit.artefacts import Artefacts, Row
-from slipstream.audit.certificate import Finding, Span, judge, listed
+from slipstream.audit.artefacts import Artefacts, Record
+from slipstream.audit.certificate import Finding, StepSpan, judge, listed
 from slipstream.runs.config import RunConfig, is_due
 
 _TOLERANCE = 1e-12
@@ -19,10 +19,10 @@ bit."""
 class Session:
     """The steps that one process contributed: those after `begin` up to `end`."""
 
-    start: Row
+    start: Record
     begin: int
     end: int
-    train: list[Row] = field(default_factory=list)
+    train: list[Record] = field(default_factory=list)
 
 
 def sessions_of(run: Artefacts) -> list[Session]:
@@ -208,9 +208,9 @@ def check_implementation(run: Artefacts) -> Finding:
     return judge("implementation", wrong, f"{seen}: {'; '.join(kernels)}", notes)
 
 
-def spans_of(run: Artefacts) -> tuple[Span, ...]:
+def spans_of(run: Artefacts) -> tuple[StepSpan, ...]:
     """What computed which steps; neighbouring spans that differ in their steps only are joined."""
-    spans: list[Span] = []
+    spans: list[StepSpan] = []
     for span in _single_spans(run):
         if spans and replace(spans[-1], first=span.first, last=span.last) == span:
             spans[-1] = replace(spans[-1], last=span.last)
@@ -219,7 +219,7 @@ def spans_of(run: Artefacts) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _single_spans(run: Artefacts) -> Iterator[Span]:
+def _single_spans(run: Artefacts) -> Iterator[StepSpan]:
     for session in sessions_of(run):
         start = session.start
         ends = [
@@ -230,7 +230,7 @@ def _single_spans(run: Artefacts) -> Iterator[Span]:
         begin = session.begin
         for end, kernels in ends:
             if end > begin:
-                yield Span(
+                yield StepSpan(
                     begin + 1,
                     end,
                     kernels,
@@ -244,6 +244,6 @@ def _single_spans(run: Artefacts) -> Iterator[Span]:
                 begin = end
 
 
-def _differing(spans: tuple[Span, ...]) -> list[str]:
+def _differing(spans: tuple[StepSpan, ...]) -> list[str]:
     names = ("kernels", "precision", "device", "threads", "processes", "commit", "versions")
     return [n for n in names if any(getattr(s, n) != getattr(spans[0], n) for s in spans)]

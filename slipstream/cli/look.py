@@ -15,9 +15,9 @@ from rich.text import Text
 from slipstream.cli.shared import bar
 from slipstream.data.cards import (
     ArrayLook,
-    Column,
     FileLook,
     FolderLook,
+    ParameterColumn,
     ParameterLook,
     Shape,
     draft_card,
@@ -157,7 +157,7 @@ def _parameter_table(look: ParameterLook) -> Table:
     return table
 
 
-def _use(column: Column) -> str:
+def _use(column: ParameterColumn) -> str:
     if column.result:
         return "looks like a result: not used"
     return "" if column.varies or not column.components else "the same everywhere: not used"

@@ -14,7 +14,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from slipstream.cli.train import Config, Device, Settings, StoreOption, make_config
+from slipstream.cli.train import (
+    ConfigOption,
+    DeviceOption,
+    SettingsOption,
+    StoreOption,
+    make_config,
+)
 from slipstream.evaluation.compare import Row, compare, read_curve
 from slipstream.models.variants import variant_named
 from slipstream.training.study import (
@@ -26,18 +32,18 @@ from slipstream.training.study import (
     run_study,
 )
 
-VARIANTS = "baseline,no-token-attention,mlp-only,slice-once"
+DEFAULT_VARIANTS = "baseline,no-token-attention,mlp-only,slice-once"
 
 
 def study(
     experiments: Annotated[list[str], typer.Argument(help="Names in `slipstream train --list`.")],
     out: Annotated[Path, typer.Option(help="Folder of the study; runs already in it are kept.")],
-    variants: Annotated[str, typer.Option(help="Names, with commas between.")] = VARIANTS,
+    variants: Annotated[str, typer.Option(help="Names, with commas between.")] = DEFAULT_VARIANTS,
     seeds: Annotated[str, typer.Option(help="Whole numbers, with commas between.")] = "0,1",
     store: StoreOption = None,
-    config: Config = None,
-    settings: Settings = None,
-    device: Device = "auto",
+    config: ConfigOption = None,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
     parallel: Annotated[int, typer.Option(help="Runs at a time, on one GPU or CPU.")] = 1,
     processes: Annotated[int, typer.Option(help="GPUs of each run, by torchrun.")] = 1,
     minutes: Annotated[

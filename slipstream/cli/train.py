@@ -31,13 +31,13 @@ from slipstream.training.distributed import leave_world, place_in_world
 from slipstream.training.session import train as train_run
 from slipstream.training.trainer import TrainingOutcome
 
-Config = Annotated[
+ConfigOption = Annotated[
     Path | None, typer.Option(help="YAML with fields to change; `slipstream train --list`.")
 ]
-Settings = Annotated[
+SettingsOption = Annotated[
     list[str] | None, typer.Option("--set", help="name=value, as optim.clip=1; again for more.")
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")]
+DeviceOption = Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")]
 StoreOption = Annotated[Path | None, typer.Option(help="Point store; built-in data need none.")]
 
 
@@ -51,9 +51,9 @@ def train(
     seed: Annotated[
         int | None, typer.Option(help="Seed of initial values, order and draws.")
     ] = None,
-    config: Config = None,
-    settings: Settings = None,
-    device: Device = "auto",
+    config: ConfigOption = None,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
     track: Annotated[
         list[str] | None, typer.Option(help="tensorboard or wandb, besides records.jsonl.")
     ] = None,

@@ -31,7 +31,7 @@ from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import TrainedModel, load_model
 from slipstream.runs.prediction_file import write_prediction
 
-Watch = Callable[[str, int, int], None]
+WatchSamples = Callable[[str, int, int], None]
 """Called with the run's name, samples measured and samples in all."""
 
 
@@ -52,7 +52,7 @@ class EvaluationRequest:
 def evaluate_runs(
     runs: Iterable[RunFolder],
     request: EvaluationRequest,
-    watch: Watch = lambda name, done, total: None,
+    watch: WatchSamples = lambda name, done, total: None,
 ) -> list[Evaluation]:
     """The evaluation of each run, in the order given; an existing one is read, not repeated.
 
@@ -116,7 +116,7 @@ def _evaluate(
     store: Store,
     protocol: Protocol,
     pictures: Sequence[str],
-    watch: Watch,
+    watch: WatchSamples,
 ) -> Evaluation:
     """Measure, and write the predictions."""
     dataset = make_dataset(store, trained, protocol)

@@ -28,7 +28,7 @@ LAGS = 6
 
 Parts = tuple[Tensor, Tensor, Tensor]
 """Coords, features and targets of one sample, (N, columns) each."""
-Config = Charges | PotentialFlow | TaylorGreen
+ProblemConfig = Charges | PotentialFlow | TaylorGreen
 """The distribution that samples are drawn from, without the number of points."""
 
 
@@ -39,7 +39,7 @@ class BuiltinProblem:
     schema: Schema
     make: Callable[[Any, int, int, int, str], Parts]
     """config, points, seed, sample, device -> the sample's columns."""
-    config: Config
+    config: ProblemConfig
     """The default."""
 
 
@@ -72,7 +72,7 @@ class BuiltinSource(_Generated):
     """`samples` samples of `points` points of a built-in problem."""
 
     problem: str
-    config: Config
+    config: ProblemConfig
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,7 +116,7 @@ def _poisson() -> BuiltinProblem:
 
 
 def _potential_flow(name: str) -> BuiltinProblem:
-    quantities = potential_flow.PROBLEMS[name]
+    columns = potential_flow.COLUMNS[name]
 
     def make(config: PotentialFlow, points: int, seed: int, sample: int, device: str) -> Parts:
         config = replace(config, points=points)
@@ -126,7 +126,7 @@ def _potential_flow(name: str) -> BuiltinProblem:
     def fields(part: Sequence[potential_flow.Quantity]) -> tuple[Field, ...]:
         return tuple(Field(q.name, q.unit, components=q.components) for q in part)
 
-    return BuiltinProblem(Schema(*(fields(part) for part in quantities)), make, PotentialFlow())
+    return BuiltinProblem(Schema(*(fields(part) for part in columns)), make, PotentialFlow())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +183,7 @@ def _grid_edge(points: int, largest: int) -> int:
     return edge
 
 
-def builtin_config(problem: str, settings: Mapping[str, Any]) -> Config:
+def builtin_config(problem: str, settings: Mapping[str, Any]) -> ProblemConfig:
     """The default config of a problem with some settings changed."""
     return overlay(_usual_config(problem), settings, fixed=("points", "stored"))
 
@@ -196,7 +196,7 @@ def builtin_schema(problem: str) -> Schema:
     return source.schema
 
 
-def _usual_config(problem: str) -> Config:
+def _usual_config(problem: str) -> ProblemConfig:
     check_choice("problem", problem, NAMES)
     if problem in PROBLEMS:
         return PROBLEMS[problem].config
@@ -210,7 +210,7 @@ def builtin_source(
     points: int,
     seed: int = 0,
     device: str = "cpu",
-    config: Config | None = None,
+    config: ProblemConfig | None = None,
 ) -> Source:
     """The source of a built-in problem by its name; `config` is the default one if None."""
     usual = _usual_config(problem)

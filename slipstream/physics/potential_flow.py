@@ -52,7 +52,7 @@ PRESSURE = Quantity("pressure_coefficient", "1", 1)
 SURFACE_VELOCITY = Quantity("surface_velocity", "m/s", 3)
 VELOCITY = Quantity("velocity", "m/s", 3)
 
-PROBLEMS = {
+COLUMNS = {
     "potential-flow-surface": FlowColumns(
         (POSITION,), (NORMAL, FREESTREAM), (PRESSURE, SURFACE_VELOCITY)
     ),
@@ -120,7 +120,7 @@ class PotentialFlow:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """N points, float32; columns as in `PROBLEMS`."""
+    """N points, float32; columns as in `COLUMNS`."""
 
     coords: Float[Tensor, "N 3"]
     features: Float[Tensor, "N C"]
@@ -146,7 +146,7 @@ def make_sample(
 
     All draws are made on the CPU, so that devices differ by rounding only.
     """
-    check_choice("problem", problem, PROBLEMS)
+    check_choice("problem", problem, COLUMNS)
     check_whole("sample", sample, 0)
     bodies, freestream = draw_scene(config, seed=seed, sample=sample)
     flow = solve_flow(

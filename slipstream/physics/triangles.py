@@ -147,10 +147,10 @@ def winding_number(mesh: TriangleMesh, points: Tensor) -> Tensor:
 def signed_distance(mesh: TriangleMesh, points: Tensor) -> Tensor:
     """Distance of each point to the nearest triangle, negative inside, (P)."""
     inside = winding_number(mesh, points) > 0.5
-    return torch.where(inside, -1.0, 1.0) * distance(mesh, points)
+    return torch.where(inside, -1.0, 1.0) * nearest_distance(mesh, points)
 
 
-def distance(mesh: TriangleMesh, points: Tensor) -> Tensor:
+def nearest_distance(mesh: TriangleMesh, points: Tensor) -> Tensor:
     """Distance of each point to the nearest triangle, (P).
 
     It is exact: a triangle is left out only if its centroid is farther than the nearest one by more

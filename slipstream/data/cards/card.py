@@ -42,10 +42,10 @@ from slipstream.data.cards.types import (
     ComputedValue,
     Corner,
     Entry,
-    Match,
+    MatchBy,
     ParameterFile,
     ParameterValue,
-    Splits,
+    SplitRule,
 )
 from slipstream.data.meshes import Location
 from slipstream.data.store import Field
@@ -81,7 +81,7 @@ def read_card(path: Path | str) -> Card:
     card = Card(
         name=given["name"].text() if "name" in given else "mesh",
         files=files,
-        match=cast(Match, _choice(given, "match", ("coordinates", "order"))),
+        match=cast(MatchBy, _choice(given, "match", ("coordinates", "order"))),
         location=location,
         patches=tuple(place.text() for place in _list(given.get("patches"))),
         coords=context.coords,
@@ -235,19 +235,19 @@ def _box(place: Place) -> tuple[Corner, Corner]:
     return corners[0], corners[1]
 
 
-def _splits(place: Place, folder: Path) -> Splits:
+def _splits(place: Place, folder: Path) -> SplitRule:
     keys = place.keys(may=("random", "lists", "seed"))
     if ("random" in keys) == ("lists" in keys):
         place.fail("have either `random` or `lists`")
     seed = keys["seed"].whole(0) if "seed" in keys else 0
     if "lists" in keys:
         named = keys["lists"].named("ids, or files with one on each line")
-        return Splits(None, {name: _ids(entry, folder) for name, entry in named.items()}, seed)
+        return SplitRule(None, {name: _ids(entry, folder) for name, entry in named.items()}, seed)
     parts = keys["random"].named("fractions")
     fractions = {name: part.number() for name, part in parts.items()}
     if any(f < 0 for f in fractions.values()) or not math.isclose(sum(fractions.values()), 1):
         keys["random"].fail("be fractions that sum to 1", str(fractions))
-    return Splits(fractions, None, seed)
+    return SplitRule(fractions, None, seed)
 
 
 def _ids(place: Place, folder: Path) -> tuple[str, ...]:

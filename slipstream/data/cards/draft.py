@@ -21,7 +21,7 @@ from slipstream.data.cards.roles import (
     vectors_of_scalars,
 )
 from slipstream.data.cards.shape import Shape
-from slipstream.data.cards.types import Match
+from slipstream.data.cards.types import MatchBy
 from slipstream.data.geometry import check_order, match_exactly, match_nearly
 from slipstream.data.meshes import Location, read_mesh
 from slipstream.data.store import PARTS
@@ -54,7 +54,7 @@ class Draft:
     """The file whose points, or cells, become the rows."""
     files: dict[str, str]
     """Name -> pattern."""
-    match: Match
+    match: MatchBy
     location: Location
     features: tuple[Value, ...]
     targets: tuple[Value, ...]
@@ -127,7 +127,7 @@ def _location(arrays: Sequence[ArrayLook]) -> Location:
     return "cell" if len(roles["cell"]) > len(roles["point"]) else "point"
 
 
-def _companions(look: FolderLook, main: str, location: Location) -> tuple[list[str], Match]:
+def _companions(look: FolderLook, main: str, location: Location) -> tuple[list[str], MatchBy]:
     """Other files with something to predict at the same places, and how their rows are matched."""
     others, matches = [], set()
     for file in look.looks:
@@ -142,7 +142,7 @@ def _companions(look: FolderLook, main: str, location: Location) -> tuple[list[s
     return others, "order" if matches == {"order"} else "coordinates"
 
 
-def _match(ours: FileLook, theirs: FileLook, location: Location) -> Match | None:
+def _match(ours: FileLook, theirs: FileLook, location: Location) -> MatchBy | None:
     rows = "points" if location == "point" else "cells"
     if getattr(ours.shape, rows) != getattr(theirs.shape, rows):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from slipstream.data.cards.draft import Draft, Value, choose, findable
 from slipstream.data.cards.folder_look import FolderLook
-from slipstream.data.cards.parameter_look import Column, ParameterLook
+from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
 from slipstream.data.cards.patterns import sample_id
 from slipstream.data.cards.types import SCHEMA
 from slipstream.data.meshes import patches_of
@@ -120,7 +120,7 @@ def _parameters(looks: Iterable[ParameterLook], taken: set[str]) -> Iterator[str
                 yield f"{mark}    {_column(column, name)}"
 
 
-def _column(column: Column, name: str) -> str:
+def _column(column: ParameterColumn, name: str) -> str:
     keys = [f"name: {_quoted(name)}", f"unit: {_quoted(column.unit)}"]
     if name != column.name:
         keys.append(f"from: {_quoted(column.name)}")
@@ -134,7 +134,7 @@ def _column(column: Column, name: str) -> str:
     return f"{'- ' if _is_input(column) else '# - '}{{{', '.join(keys)}}}  # {_one_line(remark)}"
 
 
-def _is_input(column: Column) -> bool:
+def _is_input(column: ParameterColumn) -> bool:
     return bool(column.components and column.varies and not column.result)
 
 

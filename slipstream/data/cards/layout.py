@@ -20,7 +20,7 @@ Signature = Callable[[str], Any]
 """What a file holds, by its path: equal for files that hold the same arrays."""
 Matches = dict[str, dict[str, str]]
 """Pattern -> id -> path."""
-Group = tuple[str, ...]
+PatternGroup = tuple[str, ...]
 """Patterns with the same ids: the files of a sample."""
 
 _PER_FOLDER = 50
@@ -139,7 +139,7 @@ def _with_stars(pattern: str) -> set[str]:
     return starred
 
 
-def _group(first: str | None, candidates: Sequence[str], matches: Matches) -> Group:
+def _group(first: str | None, candidates: Sequence[str], matches: Matches) -> PatternGroup:
     """A pattern and all others with the same ids, by at least half, and with other files."""
     group: list[str] = [] if first is None else [first]
     files = set(matches[first].values()) if first else set()
@@ -153,12 +153,12 @@ def _group(first: str | None, candidates: Sequence[str], matches: Matches) -> Gr
     return tuple(sorted(group))
 
 
-def _covered(group: Group, matches: Matches) -> int:
+def _covered(group: PatternGroup, matches: Matches) -> int:
     return len({path for pattern in group for path in matches[pattern].values()})
 
 
 def _preference(
-    group: Group, matches: Matches, signature: Signature, known: set[str]
+    group: PatternGroup, matches: Matches, signature: Signature, known: set[str]
 ) -> tuple[Any, ...]:
     """A key for `min`: the smaller, the better. All files of a pattern should hold the same arrays;
     files in one folder that hold the same arrays are two samples, not two files of one. Then follow
@@ -177,8 +177,8 @@ def _some(paths: Sequence[str]) -> Sequence[str]:
 
 
 def _last_times(
-    group: Group, matches: Matches, signature: Signature
-) -> tuple[Group, dict[str, tuple[str, ...]]]:
+    group: PatternGroup, matches: Matches, signature: Signature
+) -> tuple[PatternGroup, dict[str, tuple[str, ...]]]:
     """The patterns without those of earlier times, and the earlier ones by the last of each.
 
     Patterns that differ in a number, for files with the same arrays, are taken for times.
@@ -192,7 +192,7 @@ def _last_times(
     return tuple(s[-1] for s in series.values()), {s[-1]: tuple(s[:-1]) for s in series.values()}
 
 
-def _single_sample(paths: Sequence[str]) -> Group:
+def _single_sample(paths: Sequence[str]) -> PatternGroup:
     """The patterns of a single sample: its id is the first folder, or the first file's name."""
     first, *others = sorted(paths)
     folder, slash, _ = first.rstrip("/").partition("/")
@@ -202,7 +202,7 @@ def _single_sample(paths: Sequence[str]) -> Group:
     return (ID + suffix, *map(as_pattern, others))
 
 
-def _named(group: Group, earlier: dict[str, tuple[str, ...]]) -> Layout:
+def _named(group: PatternGroup, earlier: dict[str, tuple[str, ...]]) -> Layout:
     """The layout with a name for each file, taken from its pattern without the id."""
     files: dict[str, str] = {}
     names = [_name(pattern) for pattern in group]

@@ -17,7 +17,7 @@ from slipstream.data.cards.parameters import (
     find_row,
     read_one,
     read_parameter_rows,
-    read_table,
+    read_parameter_table,
 )
 from slipstream.data.cards.patterns import find_files, sample_id
 from slipstream.data.cards.roles import split_unit
@@ -40,7 +40,7 @@ _UNITS = (
 
 
 @dataclass(frozen=True)
-class Column:
+class ParameterColumn:
     """One parameter over the samples that were inspected."""
 
     name: str
@@ -59,7 +59,7 @@ class ParameterLook:
 
     file: str
     id: str | None
-    columns: tuple[Column, ...]
+    columns: tuple[ParameterColumn, ...]
     without: tuple[str, ...]
     """Samples without parameters in it."""
 
@@ -124,7 +124,7 @@ def _of_table(path: Path, name: str, ids: Sequence[str]) -> ParameterLook | None
     best: tuple[int, str, list[ParameterRow]] = (0, "", [])
     for column in columns:
         try:
-            table = read_table(path, column)
+            table = read_parameter_table(path, column)
         except ValueError:
             continue
         matching = [row for sample in ids if (row := _row(table, sample, path)) is not None]
@@ -132,12 +132,12 @@ def _of_table(path: Path, name: str, ids: Sequence[str]) -> ParameterLook | None
     count, column, matching = best
     if 2 * count < len(ids) or not count:
         return None
-    table = read_table(path, column)
+    table = read_parameter_table(path, column)
     without = tuple(sample for sample in ids if _row(table, sample, path) is None)
     return ParameterLook(name, column, _columns(matching, column), without)
 
 
-def _columns(rows: Sequence[ParameterRow], id_column: str | None) -> tuple[Column, ...]:
+def _columns(rows: Sequence[ParameterRow], id_column: str | None) -> tuple[ParameterColumn, ...]:
     columns = []
     for name in rows[0]:
         values = [row.get(name) for row in rows]
@@ -149,7 +149,7 @@ def _columns(rows: Sequence[ParameterRow], id_column: str | None) -> tuple[Colum
             varies = any(value != values[0] for value in values)
             result = bool(_RESULT.fullmatch(split_unit(name)[0].strip().replace(" ", "_")))
             size = sizes.pop() if good else 0
-            columns.append(Column(name, size, varies, unit, reason, result))
+            columns.append(ParameterColumn(name, size, varies, unit, reason, result))
     return tuple(columns) if any(column.components for column in columns) else ()
 
 

@@ -23,7 +23,7 @@ SUFFIXES = (".csv", ".json", ".yaml", ".yml")
 ParameterRow = dict[str, Any]
 
 
-def read_table(path: Path, column: str) -> dict[str, ParameterRow]:
+def read_parameter_table(path: Path, column: str) -> dict[str, ParameterRow]:
     """The parameters of all samples by id; `column` is the name of the id in a list of rows."""
     value = read_parameter_rows(path)
     if isinstance(value, dict):

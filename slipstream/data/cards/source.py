@@ -14,7 +14,7 @@ from slipstream.data.cards.parameters import (
     find_row,
     parameter_numbers,
     read_one,
-    read_table,
+    read_parameter_table,
 )
 from slipstream.data.cards.patterns import ID, find_files
 from slipstream.data.cards.rows import read_arrays
@@ -100,7 +100,7 @@ class MeshSource:
     def _tables(self) -> dict[str, dict[str, ParameterRow]]:
         """Parameters of all samples, by the table's pattern."""
         files = [file for file in self.card.parameters if file.id is not None]
-        return {f.file: read_table(self._path(f.file, ""), f.id or "") for f in files}
+        return {f.file: read_parameter_table(self._path(f.file, ""), f.id or "") for f in files}
 
     def _path(self, pattern: str, sample: str) -> Path:
         path = self._paths[pattern].get(sample if ID in pattern else "")

@@ -11,7 +11,7 @@ from slipstream.data.store import Field, Schema
 
 SCHEMA = 1
 
-Match = Literal["order", "coordinates"]
+MatchBy = Literal["order", "coordinates"]
 Computed = Literal["normals", "distance"]
 Corner = tuple[float | None, float | None, float | None]
 
@@ -71,7 +71,7 @@ class ParameterFile:
 
 
 @dataclass(frozen=True)
-class Splits:
+class SplitRule:
     """Fractions by which to draw the splits, or the ids of each split."""
 
     fractions: Mapping[str, float] | None
@@ -84,7 +84,7 @@ class Card:
     name: str
     files: Mapping[str, str]
     """Name -> pattern."""
-    match: Match
+    match: MatchBy
     location: Location
     patches: tuple[str, ...]
     """Patches of OpenFOAM cases from which rows are read, instead of the volume."""
@@ -96,7 +96,7 @@ class Card:
     """Lowest and highest corner of the points that are kept; a None inside leaves a side open."""
     drop: bool
     """Whether points with NaN or infinite values are left out, instead of the whole sample."""
-    splits: Splits | None
+    splits: SplitRule | None
     subtract: tuple[float, ...] = ()
     """Subtracted from the coordinates of rows, one number or three; the box is in the file's
     coordinates."""

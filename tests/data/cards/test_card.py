@@ -11,7 +11,12 @@ import yaml
 
 from slipstream.data.cards import read_card
 from slipstream.data.cards.card import Card
-from slipstream.data.cards.parameters import find_row, parameter_numbers, read_one, read_table
+from slipstream.data.cards.parameters import (
+    find_row,
+    parameter_numbers,
+    read_one,
+    read_parameter_table,
+)
 from slipstream.data.cards.patterns import as_pattern, find_files, pattern_problem, sample_id
 from slipstream.data.cards.types import ArrayValue, ComputedValue, ParameterFile, ParameterValue
 from slipstream.data.meshes import Wanted
@@ -251,7 +256,7 @@ CSV = "case;U [m/s];text\n001;30;x\n2;31.5;y\n"
 def test_a_table_has_a_row_for_each_sample(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text, "utf-8")
-    table = read_table(path, "case")
+    table = read_parameter_table(path, "case")
     for sample, speed in (("001", 30), ("1", 30), ("002", 31.5)):
         assert parameter_numbers(find_row(table, sample, path), "U [m/s]", 1, path) == speed
     with pytest.raises(ValueError, match=f"{name} must have parameters for '3', got 2 others, as"):
@@ -276,7 +281,7 @@ def test_a_table_has_a_row_for_each_sample(name: str, text: str, tmp_path: Path)
 def test_ids_that_are_the_same_number(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
-    table = read_table(path, "case")
+    table = read_parameter_table(path, "case")
     found = [
         parameter_numbers(table[sample], "U", 1, path) for sample in ("1.1", "1.10", "10", "1_0")
     ]
@@ -346,5 +351,5 @@ def test_parameters_of_one_sample(tmp_path: Path) -> None:
 def test_bad_tables(name: str, text: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError) as raised:
-        read_table(tmp_path / name, "case")
+        read_parameter_table(tmp_path / name, "case")
     assert sentence in str(raised.value) and name in str(raised.value)
