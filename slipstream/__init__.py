@@ -1,6 +1,6 @@
 """Slipstream: the Transolver neural operator, its ablations, and slice/deslice as two functions.
 
-Names are imported when they are used: what needs no kernels does not wait for Triton.
+Names are imported when they are first used, so that a program without kernels need not load Triton.
 """
 
 from importlib import import_module

@@ -1,9 +1,9 @@
-"""The whole story in minutes on two CPU cores: data, training, evaluation, audit, report page.
+"""A complete study in minutes on two CPU cores: data, training, evaluation, audit, report page.
 
     OUT/study/          potential flow past smooth bodies, four variants
-    OUT/report.html     what they found
+    OUT/report.html     the errors of the variants, and what follows from them
 
-Each part keeps what is there: the same call after an interruption goes on.
+Every part keeps existing results: the same call after an interruption continues.
 """
 
 from __future__ import annotations
@@ -15,28 +15,35 @@ from pathlib import Path
 from slipstream.audit.certificate import Certificate, write_certificate
 from slipstream.audit.study_audit import certify
 from slipstream.core.runtime import available_cores
-from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
+from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
 from slipstream.evaluation.summary import Summary, summarise
 from slipstream.experiments import SMALL, potential_flow_surface
 from slipstream.models.variants import BASELINE
 from slipstream.reports.content import Report
 from slipstream.runs.config import BuiltinData, ModelConfig, OptimConfig, RunConfig
 from slipstream.runs.evaluation_file import Protocol
-from slipstream.training.study import Cell, Ending, Means, make_cells, prepare_study, run_study
+from slipstream.training.study import (
+    Ending,
+    Resources,
+    StudyCell,
+    make_cells,
+    prepare_study,
+    run_study,
+)
 
 HEADLINE = (BASELINE, "no-token-attention")
-"""With two seeds, for a first idea of the noise."""
+"""The variants that are trained with two seeds, for a first idea of the scatter."""
 OTHERS = ("slice-once", "mlp-only")
 REPEATS = 6
-Watch = Callable[[Sequence[Cell], int], None]
+WatchStudy = Callable[[Sequence[StudyCell], int], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a demo came to."""
+class DemoResult:
+    """The results of a demo."""
 
     endings: tuple[Ending, ...]
-    """Of the runs; the rest is there only where all have finished."""
+    """How each run ended; the other fields are filled only if all runs have finished."""
     summaries: tuple[Summary, ...] = ()
     certificate: Certificate | None = None
     report: Report | None = None
@@ -50,11 +57,11 @@ def demo_config(seed: int = 0, steps: int | None = None) -> RunConfig:
     settings = {"panels": 720, "bodies": [1, 1], "inflow": "varying"}
     usual = potential_flow_surface()
     samples = {"train": 256, "val": 32, "test": 32}
-    made = BuiltinData(samples=samples, points=4096, seed=seed, settings=settings)
+    builtin = BuiltinData(samples=samples, points=4096, seed=seed, settings=settings)
     steps = usual.steps if steps is None else steps
     return replace(
         usual,
-        data=replace(usual.data, builtin=made, points=256),
+        data=replace(usual.data, builtin=builtin, points=256),
         model=ModelConfig(size=SMALL),
         optim=OptimConfig(warmup=0.05),
         steps=steps,
@@ -63,7 +70,7 @@ def demo_config(seed: int = 0, steps: int | None = None) -> RunConfig:
     )
 
 
-def demo_cells(config: RunConfig, out: Path) -> list[Cell]:
+def demo_cells(config: RunConfig, out: Path) -> list[StudyCell]:
     study = out / "study"
     first = make_cells([config], HEADLINE, (config.seed, config.seed + 1), study)
     return first + make_cells([config], OTHERS, (config.seed,), study)
@@ -74,10 +81,10 @@ def run_demo(
     out: Path,
     *,
     device: str = "cpu",
-    watch: Watch = lambda running, done: None,
+    watch: WatchStudy = lambda running, done: None,
     say: Callable[[str], None] = lambda sentence: None,
-) -> Outcome:
-    """Everything, in order; `say` is told what begins. Ends early where a run has not finished."""
+) -> DemoResult:
+    """All parts in order; `say` is called with what begins. Stops early if a run is unfinished."""
     out.mkdir(parents=True, exist_ok=True)
     study = out / "study"
     builtin = config.data.builtin
@@ -85,19 +92,19 @@ def run_demo(
     say(f"Data: {sum(builtin.samples.values())} bodies, {builtin.points} points each")
     cells = prepare_study(demo_cells(config, out), study)
     on_cpu = device == "cpu"
-    means = Means(device=device, parallel=min(2, available_cores()) if on_cpu else 1)
+    resources = Resources(device=device, parallel=min(2, available_cores()) if on_cpu else 1)
     say(f"Training: {len(cells)} runs of {config.steps} steps")
-    endings = tuple(run_study(cells, study, means, watch))
+    endings = tuple(run_study(cells, study, resources, watch))
     if any(ending.status != "finished" for ending in endings):
-        return Outcome(endings)
+        return DemoResult(endings)
     say("Evaluation on the test split, and audit")
-    wanted = Wanted(protocol=Protocol(repeats=REPEATS), device=device)
-    rows = evaluate_runs([cell.folder for cell in cells], wanted)
+    request = EvaluationRequest(protocol=Protocol(repeats=REPEATS), device=device)
+    evaluations = evaluate_runs([cell.folder for cell in cells], request)
     certificate = certify(study)
     write_certificate(certificate, study)
     say("Report")
-    from slipstream.reports.write import write_report  # matplotlib: a second for no other command
+    from slipstream.reports.write import write_report  # here: matplotlib takes a second to import
 
     title = "Does a Transolver need a Transformer? Potential flow past smooth bodies"
     report = write_report([study], out, title=title)
-    return Outcome(endings, tuple(summarise(rows)), certificate, report)
+    return DemoResult(endings, tuple(summarise(evaluations)), certificate, report)

@@ -1,4 +1,4 @@
-"""One function for each run: the nine of the paper, the built-in ones, and one's own data.
+"""One function for each experiment: the paper's nine, the built-in ones, and one for other data.
 
 Each returns a complete config; `--config` and `--set` change single fields. The paper states
 optimiser, schedule, steps and subsampling; it leaves open the batch of each benchmark (1 to 5 a
@@ -15,7 +15,7 @@ from slipstream.models.variants import Size
 from slipstream.runs.config import BuiltinData, DataConfig, ModelConfig, OptimConfig, RunConfig
 
 VALIDATIONS = 100
-"""Of a published run, evenly over its steps."""
+"""Number of validations of a published run, evenly over its steps."""
 PAPER_SEED = 42
 
 
@@ -89,7 +89,7 @@ def potential_flow_surface() -> RunConfig:
 
 
 def potential_flow_volume() -> RunConfig:
-    """The same around the body."""
+    """Flow past smooth bodies without friction: pressure and velocity around the body."""
     return _potential_flow("potential-flow-volume")
 
 
@@ -120,7 +120,7 @@ def own() -> RunConfig:
 
 
 SMALL = Size(layers=4, width=64, heads=4, slices=16)
-"""For two CPU cores."""
+"""A model that trains in minutes on two CPU cores."""
 
 
 def _published(name: str, batch: int = 1) -> RunConfig:

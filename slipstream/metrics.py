@@ -1,9 +1,8 @@
-"""Relative L1 and L2 error per sample and group, and the mean over both: metric and loss in one.
+"""Relative L1 and L2 error per sample and group, and their mean: both the metric and the loss.
 
 error[s, g] = ||prediction - target|| / ||target||, the norms taken over the points of sample s and
 the channels of group g. Channels in no group, and points outside the mask, do not count. Numerator
-and denominator add up over chunks of points, so that a sample larger than memory is measured in
-pieces.
+and denominator are sums over points, so a sample larger than memory is measured chunk by chunk.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def error_sums(
     dtype = torch.promote_types(torch.promote_types(prediction.dtype, target.dtype), torch.float32)
     prediction, target = prediction.to(dtype), target.to(dtype)
     if mask is not None:
-        # Selected, not multiplied: what stands at a masked point, NaN included, cannot matter.
+        # Selected, not multiplied: 0 * NaN would be NaN, and a masked point must not count.
         prediction = torch.where(mask[..., None], prediction, 0)
         target = torch.where(mask[..., None], target, 0)
     difference, reference = (prediction - target).abs(), target.abs()
@@ -80,8 +79,7 @@ def error_sums(
 
 
 def pick(tensor: Float[Tensor, "*B K"], channels: Sequence[int]) -> Float[Tensor, "*B C"]:
-    """Some channels, by views: an index made of a list would be copied to the device, which waits
-    for it."""
+    """Some channels, by views: a list as index is copied to the device, and the host waits."""
     first, count = channels[0], len(channels)
     if list(channels) == list(range(first, first + count)):
         return tensor[..., first : first + count]
@@ -102,8 +100,8 @@ def relative_error(
 
     Raises ValueError for NaN or infinities among the points that count, and for a sample whose
     target is zero in a whole group; `on_zero="skip"` leaves such a pair out of the mean instead. A
-    training loop passes `check_values=False`, which waits for no device: zero targets are then
-    skipped and a NaN prediction gives a NaN loss, for the loop to see.
+    training loop passes `check_values=False`, so that the host need not wait for the device: zero
+    targets are then skipped, and a NaN prediction gives a NaN loss, which the loop detects.
     """
     check_choice("on_zero", on_zero, ("error", "skip"))
     sums = error_sums(prediction, target, groups, order=order, mask=mask)
@@ -118,7 +116,7 @@ def relative_error(
 class Errors:
     """The metric over a data set: the relative error of every sample and group.
 
-    None where the target is zero throughout; what is not finite stays so, for the caller to see.
+    None where the target is zero throughout; NaN and infinities are kept for the caller to detect.
     """
 
     groups: tuple[str, ...]
@@ -126,24 +124,24 @@ class Errors:
 
     @classmethod
     def of(cls, sums: ErrorSums, groups: Groups, samples: Sequence[str]) -> Errors:
-        """Of samples whose sums are complete, by their names."""
+        """The errors of samples whose sums are complete, by the names of the samples."""
         ratios, defined = (part.tolist() for part in sums.relative())
-        found: dict[str, tuple[float | None, ...]] = {}
+        errors: dict[str, tuple[float | None, ...]] = {}
         for sample, values, known in zip(samples, ratios, defined, strict=True):
             pairs = zip(values, known, strict=True)
-            found[sample] = tuple(value if here else None for value, here in pairs)
-        return cls(tuple(groups), found)
+            errors[sample] = tuple(value if is_known else None for value, is_known in pairs)
+        return cls(tuple(groups), errors)
 
     @classmethod
     def joined(cls, groups: Iterable[str], parts: Iterable[Errors]) -> Errors:
-        """Of the samples of all parts, in the order of their names."""
+        """The errors of the samples of all parts, in the order of the samples' names."""
         names = tuple(groups)
-        found: dict[str, tuple[float | None, ...]] = {}
+        errors: dict[str, tuple[float | None, ...]] = {}
         for part in parts:
             if part.groups != names:
                 raise ValueError(f"all parts must have groups {names}, got {part.groups}")
-            found.update(part.samples)
-        return cls(names, dict(sorted(found.items())))
+            errors.update(part.samples)
+        return cls(names, dict(sorted(errors.items())))
 
     def by_group(self) -> dict[str, float]:
         """The mean over samples, per group; NaN for a group that no sample defines."""
@@ -151,7 +149,7 @@ class Errors:
         return {g: _mean(column) for g, column in zip(self.groups, columns, strict=True)}
 
     def mean(self) -> float:
-        """Over samples and groups: the paper's metric."""
+        """The mean over samples and groups: the paper's metric."""
         return _mean(value for row in self.samples.values() for value in row)
 
 

@@ -85,7 +85,7 @@ def test_a_run_that_fails_is_told_and_nothing_is_concluded(
         append_record(cell.folder.records_file, "stop", {"step": 12, "reason": "finished"})
     said = command("demo", "--out", tmp_path)
     assert said.code == 1 and "mlp-only seed 0: failed: " in said.out
-    assert "The same command goes on from here." in said.out
+    assert "The same command continues from here." in said.out
     assert not (tmp_path / "report.html").exists()
 
 

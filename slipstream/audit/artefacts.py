@@ -1,4 +1,4 @@
-"""What the folder of a run holds, read once; what cannot be read is a sentence, not an error."""
+"""The files of a run, read once; a file that cannot be read becomes a sentence in `problems`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from slipstream.runs.config import RunConfig
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.run_records import check_fields
 
-Row = dict[str, Any]
+Record = dict[str, Any]
 Read = TypeVar("Read")
 
 _HASHES = {"data_hash": str, "split_hash": str}
@@ -29,7 +29,7 @@ _CHECKPOINT = {
     "versions": dict,
     **_HASHES,
 }
-_PLACE = {"epoch": int, "position": int, "samples": int}
+_LOADER = {"epoch": int, "position": int, "samples": int}
 _MODEL = {"fields": dict, "metric": dict, **_HASHES}
 
 
@@ -48,12 +48,12 @@ class Saved:
 
 @dataclass(eq=False)
 class Artefacts:
-    """All that an audit looks at. What is None or empty could not be read: `problems` says why."""
+    """All that an audit reads. `problems` says why a field that is None could not be read."""
 
     folder: RunFolder
     problems: list[str] = field(default_factory=list)
     config: RunConfig | None = None
-    rows: list[Row] | None = None
+    rows: list[Record] | None = None
     """The history of the run."""
     checkpoints: dict[int, Saved] = field(default_factory=dict)
     first: Saved | None = None
@@ -61,19 +61,19 @@ class Artefacts:
     model: Saved | None = None
     schema: Schema | None = None
 
-    def of_kind(self, *kinds: str) -> list[Row]:
+    def of_kind(self, *kinds: str) -> list[Record]:
         return [row for row in self.rows or () if row["kind"] in kinds]
 
     @property
     def begun(self) -> bool:
-        """A study writes the configs of its runs before their turn comes."""
+        """Whether the run has started: a study writes the configs of its runs beforehand."""
         folder = self.folder
         files = (folder.records_file, folder.model_file, *folder.checkpoint_folder.glob("step-*"))
         return any(file.exists() for file in files)
 
     @property
     def step(self) -> int:
-        """That the newest checkpoint has reached."""
+        """The step of the newest checkpoint."""
         return max(self.checkpoints, default=0)
 
     @property
@@ -82,39 +82,42 @@ class Artefacts:
 
 
 def read_artefacts(path: Path) -> Artefacts:
-    found = Artefacts(RunFolder(path))
-    found.config = _tried(found, found.folder.read_config)
-    found.rows = _tried(found, partial(_history, found.folder))
-    steps = _tried(found, found.folder.checkpoint_steps) or []
+    """Read every file of a run that can be read."""
+    run = Artefacts(RunFolder(path))
+    run.config = _read_or_note(run, run.folder.read_config)
+    run.rows = _read_or_note(run, partial(_history, run.folder))
+    steps = _read_or_note(run, run.folder.checkpoint_steps) or []
     for step in steps:
+        # Weights of the first and the newest checkpoint are compared; of the others, hashes do.
         whole = step in (0, steps[-1])
-        saved = _tried(found, partial(_checkpoint, found.folder, step, whole))
+        saved = _read_or_note(run, partial(_checkpoint, run.folder, step, whole))
         if saved is not None:
-            found.checkpoints[step] = saved
-    found.first = found.checkpoints.get(0)
+            run.checkpoints[step] = saved
+    run.first = run.checkpoints.get(0)
     if 0 not in steps:
-        missing = found.folder.checkpoint_file(0)
-        found.problems.append(f"{missing} must be the checkpoint of the start, got no such file")
-    found.last = found.checkpoints.get(steps[-1]) if steps else None
-    found.model = _tried(found, partial(_model, found.folder.model_file))
-    if found.model is not None:
-        fields = found.model.state["fields"]
-        found.schema = _tried(found, partial(Schema.from_json, fields), "the fields of the model")
-    return found
+        missing = run.folder.checkpoint_file(0)
+        run.problems.append(f"{missing} must be the checkpoint of the start, got no such file")
+    run.last = run.checkpoints.get(steps[-1]) if steps else None
+    run.model = _read_or_note(run, partial(_model, run.folder.model_file))
+    if run.model is not None:
+        fields = run.model.state["fields"]
+        schema = partial(Schema.from_json, fields)
+        run.schema = _read_or_note(run, schema, "the fields of the model")
+    return run
 
 
-def _tried(found: Artefacts, read: Callable[[], Read], what: str = "") -> Read | None:
-    """What was read, or None and one problem more."""
+def _read_or_note(run: Artefacts, read: Callable[[], Read], what: str = "") -> Read | None:
+    """What `read` returns; None if it raises, and the error is added to the run's problems."""
     try:
         return read()
     except (ValueError, OSError) as error:
-        found.problems.append(f"{what}: {error}" if what else str(error))
-    except (LookupError, TypeError, AttributeError) as error:  # a reader met what it never wrote
-        found.problems.append(f"{what or found.folder.path} must be of schema 1, got {error!r}")
+        run.problems.append(f"{what}: {error}" if what else str(error))
+    except (LookupError, TypeError, AttributeError) as error:  # the file has another structure
+        run.problems.append(f"{what or run.folder.path} must be of schema 1, got {error!r}")
     return None
 
 
-def _history(folder: RunFolder) -> list[Row]:
+def _history(folder: RunFolder) -> list[Record]:
     if not folder.records_file.is_file():
         raise ValueError(f"{folder.records_file} must be the records of the run, got no such file")
     return folder.history()
@@ -122,19 +125,19 @@ def _history(folder: RunFolder) -> list[Row]:
 
 def _checkpoint(folder: RunFolder, step: int, whole: bool) -> Saved:
     path = folder.checkpoint_file(step)
-    read = read_checkpoint(path)
-    check_fields(read.state, _CHECKPOINT, str(path))
-    check_fields(read.state["loader"], _PLACE, f"{path}, loader")
-    if read.step != step:
-        raise ValueError(f"{path} must be of step {step}, got {read.step}")
-    weights = read.part("model")
+    checkpoint = read_checkpoint(path)
+    check_fields(checkpoint.state, _CHECKPOINT, str(path))
+    check_fields(checkpoint.state["loader"], _LOADER, f"{path}, loader")
+    if checkpoint.step != step:
+        raise ValueError(f"{path} must be of step {step}, got {checkpoint.step}")
+    weights = checkpoint.part("model")
     return Saved(
         f"the checkpoint of step {step}",
-        _config(read.state, path),
-        read.state,
+        _config(checkpoint.state, path),
+        checkpoint.state,
         weights_hash(weights),
         weights if whole else {},
-        read.part("optimizer") if whole else {},
+        checkpoint.part("optimizer") if whole else {},
     )
 
 

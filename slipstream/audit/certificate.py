@@ -1,4 +1,4 @@
-"""What an audit found, as values, JSON and text.
+"""The result of an audit, as values, JSON and text.
 
 Schema 1 of certificate.json: schema, what ("certificate"), path, date, versions, holds, verdict;
 runs, each with its checks (check, holds, sentence, notes) and its implementation (first and last
@@ -21,7 +21,7 @@ from slipstream.runs.config import RunConfig
 NAME = "certificate.json"
 SCHEMA = 1
 _NAMED = 6
-"""Names that a sentence lists before it only counts."""
+"""How many names a sentence lists; it counts the others."""
 
 
 @dataclass(frozen=True)
@@ -32,24 +32,24 @@ class Finding:
     holds: bool
     sentence: str
     notes: tuple[str, ...] = ()
-    """What is worth knowing and proves nothing wrong."""
+    """Facts worth knowing that do not make the check fail."""
 
 
 def judge(check: str, wrong: Sequence[str], seen: str, notes: Iterable[str] = ()) -> Finding:
-    """A check holds where nothing was found wrong; otherwise the sentence says all that was."""
+    """A check holds if nothing is wrong, with the sentence `seen`; else it says what is wrong."""
     return Finding(check, not wrong, "; ".join(wrong) or seen, tuple(notes))
 
 
 def listed(names: Collection[object]) -> str:
-    """Some names, and how many more there are."""
+    """The first names, and how many more there are: "a, b, c, d, e, f and 3 more"."""
     shown = [str(name) for name in names][:_NAMED]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 @dataclass(frozen=True)
-class Span:
-    """Steps, first to last, that ran on one thing in one way."""
+class StepSpan:
+    """Steps, first to last, that ran with the same kernels, precision, device and versions."""
 
     first: int
     last: int
@@ -73,21 +73,21 @@ class Span:
 
 @dataclass(frozen=True)
 class RunAudit:
-    """One run: its checks, and what comparing it with others needs."""
+    """The checks of one run, and what is needed to compare it with other runs."""
 
     path: str
     config: RunConfig | None
     """None where it cannot be read."""
     findings: tuple[Finding, ...]
     step: int = 0
-    """That the newest checkpoint has reached."""
-    spans: tuple[Span, ...] = ()
+    """The step of the newest checkpoint."""
+    spans: tuple[StepSpan, ...] = ()
     numbers: int = 0
-    """In all parameters together."""
+    """How many numbers all parameters together have."""
     data_hash: str | None = None
     split_hash: str | None = None
     initial: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
-    """Shape and fingerprint of every parameter of the first checkpoint."""
+    """Shape and hash of every parameter of the first checkpoint."""
 
     @property
     def holds(self) -> bool:
@@ -124,7 +124,7 @@ class Certificate:
     path: str
     date: str
     versions: Mapping[str, str]
-    """Of the auditor."""
+    """Versions of the packages that audited, not of those that trained."""
     runs: tuple[RunAudit, ...]
     across: Mapping[str, tuple[Finding, ...]]
     """By experiment; empty for a single run."""
@@ -140,11 +140,11 @@ class Certificate:
 
     @property
     def verdict(self) -> str:
-        failed, all_of_them = sum(not f.holds for f in self.findings), len(self.findings)
+        failed, total = sum(not f.holds for f in self.findings), len(self.findings)
         runs = f"{len(self.runs)} run" + ("s" if len(self.runs) != 1 else "")
         if not failed:
-            return f"{self.path}: all {all_of_them} checks of {runs} hold"
-        return f"{self.path}: {failed} of {all_of_them} checks of {runs} do not hold"
+            return f"{self.path}: all {total} checks of {runs} hold"
+        return f"{self.path}: {failed} of {total} checks of {runs} do not hold"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -160,7 +160,7 @@ class Certificate:
         }
 
     def text(self) -> str:
-        """Everything."""
+        """The whole certificate as text."""
         packages = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         lines = [f"Certificate of {self.path}, {self.date}, by {packages}", ""]
         for run in self.runs:
@@ -171,7 +171,7 @@ class Certificate:
         return "\n".join([*lines, f"Verdict: {self.verdict}."]) + "\n"
 
     def summary(self) -> str:
-        """A line a run, what does not hold, and the verdict."""
+        """A line for each run, the checks that do not hold, and the verdict."""
         lines = []
         for run in self.runs:
             lines.append(_summary_line(run) if run.holds else f"FAILS  {run.name}: {run.path}")
@@ -183,7 +183,7 @@ class Certificate:
 
 
 def write_certificate(certificate: Certificate, folder: Path) -> Path:
-    """Write certificate.json and certificate.txt, and say where the text is."""
+    """Write certificate.json and certificate.txt, and return the path of the latter."""
     text = folder / "certificate.txt"
     content = json.dumps(certificate.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
     write_text(folder / NAME, content + "\n")
@@ -192,30 +192,30 @@ def write_certificate(certificate: Certificate, folder: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a written certificate says."""
+class WrittenCertificate:
+    """A certificate as read from its file."""
 
     holds: bool
     verdict: str
     runs: Mapping[str, tuple[Finding, ...]]
-    """The checks of each run, by its path from the folder of the certificate."""
+    """The checks of each run, by its path relative to the folder of the certificate."""
 
 
 def has_certificate(folder: Path) -> bool:
     return (folder / NAME).is_file()
 
 
-def read_certificate(folder: Path) -> Verdict | None:
+def read_certificate(folder: Path) -> WrittenCertificate | None:
     """The certificate in a folder; None where there is none, ValueError where it cannot be read."""
     file = folder / NAME
     if not has_certificate(folder):
         return None
-    found = read_json(file)
+    content = read_json(file)
     try:
-        holds = converted(found.get("holds"), bool, "holds")
-        verdict = converted(found.get("verdict"), str, "verdict")
-        path = converted(found.get("path"), str, "path")
-        runs = converted(found.get("runs"), tuple[dict[str, Any], ...], "runs")
+        holds = converted(content.get("holds"), bool, "holds")
+        verdict = converted(content.get("verdict"), str, "verdict")
+        path = converted(content.get("path"), str, "path")
+        runs = converted(content.get("runs"), tuple[dict[str, Any], ...], "runs")
         checks = {
             converted(run.get("path"), str, "path"): converted(
                 run.get("checks"), tuple[Finding, ...], f"checks of {run.get('path')}"
@@ -224,18 +224,19 @@ def read_certificate(folder: Path) -> Verdict | None:
         }
     except ValueError as error:
         raise ValueError(f"{file} must be a certificate, got one where {error}") from None
-    alone = list(checks) == [path]
-    return Verdict(holds, verdict, {".": checks[path]} if alone else checks)
+    # The certificate of a single run names it by the path given to the audit; here it is ".".
+    single = list(checks) == [path]
+    return WrittenCertificate(holds, verdict, {".": checks[path]} if single else checks)
 
 
 def _lines(findings: Iterable[Finding]) -> list[str]:
-    found = []
+    lines = []
     for finding in findings:
-        found.append(
+        lines.append(
             f"  {'holds' if finding.holds else 'FAILS'}  {finding.check}: {finding.sentence}"
         )
-        found += [f"  note   {finding.check}: {note}" for note in finding.notes]
-    return found
+        lines += [f"  note   {finding.check}: {note}" for note in finding.notes]
+    return lines
 
 
 def _summary_line(run: RunAudit) -> str:

@@ -1,4 +1,4 @@
-"""Audit of a run's records: how far it went, at which rate, computed by what."""
+"""Audit of a run's records: steps, learning rate, draws, and what computed each step."""
 
 from __future__ import annotations
 
@@ -6,41 +6,46 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 
-from slipstream.audit.artefacts import Artefacts, Row
-from slipstream.audit.certificate import Finding, Span, judge, listed
+from slipstream.audit.artefacts import Artefacts, Record
+from slipstream.audit.certificate import Finding, StepSpan, judge, listed
 from slipstream.models.plugins import Plugin, plugin_of
 from slipstream.runs.config import RunConfig, is_due
 
 _TOLERANCE = 1e-12
-"""Of the largest rate: near its end the cosine cancels, and libraries differ in its last bit."""
+"""Share of the largest rate: near its end the cosine cancels, and libraries differ in the last
+bit."""
 
 
 @dataclass
 class Session:
-    """What one process contributed: the steps after `begin` up to `end`."""
+    """The steps that one process contributed: those after `begin` up to `end`."""
 
-    start: Row
+    start: Record
     begin: int
     end: int
-    train: list[Row] = field(default_factory=list)
+    train: list[Record] = field(default_factory=list)
 
 
 def sessions_of(run: Artefacts) -> list[Session]:
-    """The processes whose steps count, each up to where the next one went on from."""
-    found: list[Session] = []
+    """The processes whose steps count, each up to the step from which the next one continued.
+
+    Starts at steps 0, 100 and 40: the second process was undone by the third, which continued from
+    a checkpoint before it. What counts is 0 to 40 and 40 to the end.
+    """
+    sessions: list[Session] = []
     for row in run.rows or ():
         if row["kind"] == "start":
-            found = [session for session in found if session.begin < row["step"]]
-            if found:
-                found[-1].end = row["step"]
-            found.append(Session(row, row["step"], run.step))
-        elif row["kind"] == "train" and found:
-            found[-1].train.append(row)
-    return found
+            sessions = [session for session in sessions if session.begin < row["step"]]
+            if sessions:
+                sessions[-1].end = row["step"]
+            sessions.append(Session(row, row["step"], run.step))
+        elif row["kind"] == "train" and sessions:
+            sessions[-1].train.append(row)
+    return sessions
 
 
 def check_finished(run: Artefacts) -> Finding:
-    """The run has reached its last step and says so."""
+    """The run has reached its last step and has a record of it."""
     assert run.config
     wrong, last = [], run.config.steps
     if run.step != last:
@@ -53,7 +58,7 @@ def check_finished(run: Artefacts) -> Finding:
 
 
 def check_records(run: Artefacts) -> Finding:
-    """Losses and validations are there for every step at which they were due."""
+    """There is a record of every loss and validation that was due."""
     assert run.config
     config = run.config
     due = {
@@ -78,14 +83,14 @@ def check_records(run: Artefacts) -> Finding:
 
 
 def _missing_train(run: Artefacts, config: RunConfig) -> list[int]:
-    """Steps without a train record; each session has its own interval, which may change."""
-    found: list[int] = []
+    """Steps without a train record that was due; `log_every` may differ between sessions."""
+    missing: list[int] = []
     for session in sessions_of(run):
-        there = {row["step"] for row in session.train}
+        recorded = {row["step"] for row in session.train}
         every = session.start.get("log_every", config.log_every)
         steps = range(session.begin + 1, session.end + 1)
-        found += [s for s in steps if is_due(s, every, config.steps) and s not in there]
-    return found
+        missing += [s for s in steps if is_due(s, every, config.steps) and s not in recorded]
+    return missing
 
 
 def check_optimizer(run: Artefacts) -> Finding:
@@ -105,10 +110,10 @@ def check_optimizer(run: Artefacts) -> Finding:
         wrong.append(
             f"the optimiser must have updated every parameter {taken} times, got {listed(other)}"
         )
-    alien = {key.rpartition(".")[0] for key in state} - names.keys()
-    if alien:
+    unknown = {key.rpartition(".")[0] for key in state} - names.keys()
+    if unknown:
         wrong.append(
-            f"the optimiser must know the model's parameters only, got {listed(sorted(alien))}"
+            f"the optimiser must know the model's parameters only, got {listed(sorted(unknown))}"
         )
     moments = ((name, state.get(f"{name}.exp_avg_sq")) for name in names)
     idle = [name for name, moment in moments if moment is not None and not moment.any()]
@@ -120,21 +125,22 @@ def check_optimizer(run: Artefacts) -> Finding:
 
 
 def check_draws(run: Artefacts) -> Finding:
-    """As many batches were drawn as steps taken, of the config's size, in its seed's order."""
+    """One batch was drawn for each step, of the config's size, in the order of its seed."""
     assert run.config
     config = run.config
     wrong = []
     for step, saved in run.checkpoints.items():
-        place, processes = saved.state["loader"], saved.state["processes"]
-        wanted = {"seed": config.seed, "batch_size": config.batch, "world_size": processes}
-        wanted |= {"shuffle": True, "even": True}
+        loader, processes = saved.state["loader"], saved.state["processes"]
+        expected = {"seed": config.seed, "batch_size": config.batch, "world_size": processes}
+        expected |= {"shuffle": True, "even": True}
         wrong += [
-            f"{saved.name} must draw with {name} {value}, got {place.get(name)}"
-            for name, value in wanted.items()
-            if place.get(name) != value
+            f"{saved.name} must draw with {name} {value}, got {loader.get(name)}"
+            for name, value in expected.items()
+            if loader.get(name) != value
         ]
-        epoch = math.ceil(place["samples"] / max(1, config.batch * processes))
-        drawn = place["epoch"] * epoch + place["position"]
+        # 10 samples, 2 in a batch, 2 processes: an epoch has ceil(10 / 4) = 3 batches.
+        epoch = math.ceil(loader["samples"] / max(1, config.batch * processes))
+        drawn = loader["epoch"] * epoch + loader["position"]
         if drawn != step:
             wrong.append(f"{saved.name} must have drawn {step} batches, got {drawn}")
     samples = config.batch * (run.last.state["processes"] if run.last else 1)
@@ -149,20 +155,23 @@ def check_schedule(run: Artefacts) -> Finding:
     rows = run.of_kind("train")
     wrong = []
     for row in rows:
-        wanted = _rate(row["step"], run.config)
-        if not abs(row["learning_rate"] - wanted) <= _TOLERANCE * optim.learning_rate:
-            wrong.append(f"{row['learning_rate']} at step {row['step']} instead of {wanted}")
+        expected = _rate(row["step"], run.config)
+        if not abs(row["learning_rate"] - expected) <= _TOLERANCE * optim.learning_rate:
+            wrong.append(f"{row['learning_rate']} at step {row['step']} instead of {expected}")
     length = run.config.schedule or run.config.steps
     seen = (
         f"{len(rows)} records have the rate of {optim.learning_rate}, warm-up {optim.warmup} and a"
         f" cosine over {length} steps"
     )
-    got = [f"the learning rate must be the config's, got {listed(wrong)}"] if wrong else []
-    return judge("schedule", got, seen)
+    sentence = [f"the learning rate must be the config's, got {listed(wrong)}"] if wrong else []
+    return judge("schedule", sentence, seen)
 
 
 def _rate(step: int, config: RunConfig) -> float:
-    """Written a second time: linear to the largest rate, then half a cosine down to zero."""
+    """The learning rate of a step: linear to the largest rate, then half a cosine down to zero.
+
+    Written again here, and not imported from training, so that a mistake there is noticed.
+    """
     length = config.schedule or config.steps
     rising = max(1, round(config.optim.warmup * length))
     if step <= rising:
@@ -172,7 +181,7 @@ def _rate(step: int, config: RunConfig) -> float:
 
 
 def check_implementation(run: Artefacts) -> Finding:
-    """What computed each step is recorded, without gaps, and in the precision of the config."""
+    """The records say what computed each step, without gaps, in the precision of the config."""
     assert run.config and run.last
     sessions, spans = sessions_of(run), spans_of(run)
     wrong, notes = [], []
@@ -213,18 +222,18 @@ def _other_plugins(sessions: list[Session], now: Plugin | None) -> Iterator[str]
             )
 
 
-def spans_of(run: Artefacts) -> tuple[Span, ...]:
-    """Which steps ran on what, neighbours that are alike put together."""
-    found: list[Span] = []
+def spans_of(run: Artefacts) -> tuple[StepSpan, ...]:
+    """What computed which steps; neighbouring spans that differ in their steps only are joined."""
+    spans: list[StepSpan] = []
     for span in _single_spans(run):
-        if found and replace(found[-1], first=span.first, last=span.last) == span:
-            found[-1] = replace(found[-1], last=span.last)
+        if spans and replace(spans[-1], first=span.first, last=span.last) == span:
+            spans[-1] = replace(spans[-1], last=span.last)
         else:
-            found.append(span)
-    return tuple(found)
+            spans.append(span)
+    return tuple(spans)
 
 
-def _single_spans(run: Artefacts) -> Iterator[Span]:
+def _single_spans(run: Artefacts) -> Iterator[StepSpan]:
     for session in sessions_of(run):
         start = session.start
         ends = [
@@ -235,7 +244,7 @@ def _single_spans(run: Artefacts) -> Iterator[Span]:
         begin = session.begin
         for end, kernels in ends:
             if end > begin:
-                yield Span(
+                yield StepSpan(
                     begin + 1,
                     end,
                     kernels,
@@ -249,6 +258,6 @@ def _single_spans(run: Artefacts) -> Iterator[Span]:
                 begin = end
 
 
-def _differing(spans: tuple[Span, ...]) -> list[str]:
+def _differing(spans: tuple[StepSpan, ...]) -> list[str]:
     names = ("kernels", "precision", "device", "threads", "processes", "commit", "versions")
     return [n for n in names if any(getattr(s, n) != getattr(spans[0], n) for s in spans)]

@@ -1,7 +1,7 @@
-"""The audit of one run: from its files alone, whether it is the ablation it claims to be.
+"""The audit of one run: whether it is the ablation it claims to be, from its files only.
 
-Nothing of the training is called. What must hold is written down here and in weight_checks.py and
-history_checks.py a second time, so that a mistake in the training cannot vouch for itself.
+No function of the training is called. What must hold is written again here, in weight_checks.py and
+in history_checks.py, so that a mistake in the training does not also hide itself.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _HASHES = {"data_hash": data_hash, "split_hash": split_hash}
 
 
 def audit_run(path: Path, name: str | None = None) -> RunAudit:
-    """Every check on the run of a folder. Whatever is wrong with its files is a finding.
+    """Every check on the run of a folder. An unreadable file is a failed check, not an error.
 
-    `name` is how the certificate calls the folder. Raises ValueError where the variant is a
+    `name` is the name of the folder in the certificate. Raises ValueError where the variant is a
     plug-in's that is not loaded.
     """
     run = read_artefacts(path)
@@ -76,7 +76,7 @@ def audit_run(path: Path, name: str | None = None) -> RunAudit:
 
 
 def _readable(run: Artefacts, left_out: Sequence[str]) -> Finding:
-    """Files that cannot be read, and what could not be checked for it."""
+    """The files can be read; else the sentence names them and the checks that were left out."""
     wrong = list(run.problems)
     if left_out:
         wrong.append(f"so these could not be checked: {', '.join(left_out)}")
@@ -85,21 +85,21 @@ def _readable(run: Artefacts, left_out: Sequence[str]) -> Finding:
 
 
 def check_config(run: Artefacts) -> Finding:
-    """Every file says the same config, but for what a resumed run may change."""
+    """Every file has the same config, except for the fields that a resumed run may change."""
     assert run.config
     wrong = []
     for saved in run.saved:
-        found = differences(run.config, saved.config, ignored=FREE)
-        if found:
+        differing = differences(run.config, saved.config, ignored=FREE)
+        if differing:
             wrong.append(
                 f"{saved.name} must have the config of config.json, got other values (config.json,"
-                f" it) of {'; '.join(found)}"
+                f" it) of {'; '.join(differing)}"
             )
     return judge("config", wrong, f"the same in config.json and {len(run.saved)} other files")
 
 
 def check_data(run: Artefacts) -> Finding:
-    """One data hash and one split hash in all files, and those of the store where it is there."""
+    """All files have the same data and split hashes, those of the store if it is there."""
     assert run.config
     wrong, notes = [], []
     store = _find_store(run, run.config)
@@ -113,11 +113,11 @@ def check_data(run: Artefacts) -> Finding:
             wrong += [*_wrong_origin(opened, run, run.config), *_wrong_units(opened, run)]
         except (ValueError, OSError, LookupError, TypeError) as error:
             wrong.append(f"the store {store} must be whole: {error}")
-    said = [(f"the start at step {row['step']}", row) for row in run.of_kind("start")]
-    said += [(saved.name, dict(saved.state)) for saved in run.saved]
+    recorded = [(f"the start at step {row['step']}", row) for row in run.of_kind("start")]
+    recorded += [(saved.name, dict(saved.state)) for saved in run.saved]
     for key, function in _HASHES.items():
         places: dict[str, list[str]] = {}
-        for name, values in said:
+        for name, values in recorded:
             places.setdefault(values[key], []).append(name)
         if opened is not None:
             places.setdefault(function(opened), []).append(f"the store {store}")
@@ -125,35 +125,36 @@ def check_data(run: Artefacts) -> Finding:
             got = (f"{value[:12]} ({', '.join(names)})" for value, names in places.items())
             wrong.append(f"{key} must be the same everywhere, got {' and '.join(got)}")
     where = f" and in the manifest of {store}" if opened else ""
-    return judge("data", wrong, f"the same hashes in {len(said)} places{where}", notes)
+    return judge("data", wrong, f"the same hashes in {len(recorded)} places{where}", notes)
 
 
 def _find_store(run: Artefacts, config: RunConfig) -> Path | None:
     """The store a run was trained on, also where a study was moved together with its data."""
-    stored = [config.data.store, *(saved.config.data.store for saved in run.saved)]
-    given = [Path(place) for place in dict.fromkeys(stored) if place]
+    stores = [config.data.store, *(saved.config.data.store for saved in run.saved)]
+    recorded = [Path(store) for store in dict.fromkeys(stores) if store]
     shared = _shared_data(run, config)
-    places = [run.folder.path / "data"] if config.data.store is None else []
-    places += given
-    if any(place.parts[-2:] == shared.parts[-2:] for place in given):
-        places.append(shared)
-    return next((place for place in places if (place / MANIFEST_NAME).is_file()), None)
+    candidates = [run.folder.path / "data"] if config.data.store is None else []
+    candidates += recorded
+    # OLD/data/poisson is recorded and STUDY/data/poisson is here: the study was moved.
+    if any(path.parts[-2:] == shared.parts[-2:] for path in recorded):
+        candidates.append(shared)
+    return next((path for path in candidates if (path / MANIFEST_NAME).is_file()), None)
 
 
 def _shared_data(run: Artefacts, config: RunConfig) -> Path:
-    """Of STUDY/runs/<experiment>/<variant>/seed-<seed>: STUDY/data/<experiment>."""
+    """STUDY/data/<experiment> for the run STUDY/runs/<experiment>/<variant>/seed-<seed>."""
     folder = run.folder.path.resolve()
     study = folder.parents[min(3, len(folder.parents) - 1)]
     return study / "data" / config.experiment
 
 
 def _wrong_origin(store: Store, run: Artefacts, config: RunConfig) -> list[str]:
-    """Built-in data made for the run, or its study, must be those that its config describes."""
+    """What is wrong with built-in data that are not those that the config describes."""
     data = config.data
     own = (run.folder.path.resolve() / "data", _shared_data(run, config))
     if data.builtin is None or data.problem is None or store.path.resolve() not in own:
         return []
-    wanted = builtin_source(
+    source = builtin_source(
         data.problem,
         samples=sum(data.builtin.samples.values()),
         points=data.builtin.points,
@@ -161,24 +162,24 @@ def _wrong_origin(store: Store, run: Artefacts, config: RunConfig) -> list[str]:
         config=builtin_config(data.problem, data.builtin.settings),
     )
     origin = store.manifest.origin
-    here = {"source": origin.source, "samples": len(store.manifest.samples), **origin.options}
-    there = {"source": wanted.name, "samples": len(wanted.ids()), **wanted.options}
-    there = json.loads(json.dumps(there))
-    names = [name for name in {**there, **here} if here.get(name) != there.get(name)]
+    actual = {"source": origin.source, "samples": len(store.manifest.samples), **origin.options}
+    expected = {"source": source.name, "samples": len(source.ids()), **source.options}
+    expected = json.loads(json.dumps(expected))  # tuples become lists, as in the manifest
+    names = [name for name in {**expected, **actual} if actual.get(name) != expected.get(name)]
     if not names:
         return []
-    got = "; ".join(f"{name} {here.get(name)} instead of {there.get(name)}" for name in names)
+    got = "; ".join(f"{name} {actual.get(name)} instead of {expected.get(name)}" for name in names)
     return [f"{store.path} must hold the data that the config describes, got {got}"]
 
 
 def _wrong_units(store: Store, run: Artefacts) -> list[str]:
-    """The model file takes and gives the fields of the store, normalised by its statistics."""
+    """What is wrong with a model file whose fields or normaliser are not those of the store."""
     if run.config is None or run.model is None or store.manifest.statistics is None:
         return []
     scale = run.config.data.coord_scale
     normaliser = make_normaliser(store.schema, store.statistics, coord_scale=scale)
-    wanted = {"fields": store.schema.to_json(), "normaliser": normaliser.to_json()}
-    names = [name for name in wanted if run.model.state.get(name) != wanted[name]]
+    expected = {"fields": store.schema.to_json(), "normaliser": normaliser.to_json()}
+    names = [name for name in expected if run.model.state.get(name) != expected[name]]
     return [f"the model file must have the {name} of {store.path}, got others" for name in names]
 
 
@@ -198,4 +199,4 @@ CHECKS: dict[str, tuple[tuple[str, ...], Check]] = {
     "weights": (("rows", "model"), check_hashes),
     "implementation": (("config", "rows", "last"), check_implementation),
 }
-"""By name: what must have been read for it, and the check."""
+"""The checks by name, each with the fields of `Artefacts` that it needs."""

@@ -1,4 +1,4 @@
-"""The audit of a study: its runs one by one, and whether they differ in nothing but the variant."""
+"""The audit of a study: each of its runs, and whether they differ in variant and seed only."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from slipstream.runs.study_file import PlannedCell, read_planned
 
 
 def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> Certificate:
-    """Audit the run or the study of a folder; `progress` is told runs done and runs in all.
+    """Audit the run or study in a folder; `progress` is called with runs done and runs in all.
 
     Raises ValueError where the folder is neither.
     """
     if not path.is_dir():
         raise ValueError(f"{path} must be the folder of a run or a study, got no such folder")
-    alone = RunFolder(path).exists
-    folders = [path] if alone else [run.path for run in find_runs(path)]
-    planned = not alone and (path / STUDY).is_file()
+    single = RunFolder(path).exists
+    folders = [path] if single else [run.path for run in find_runs(path)]
+    planned = not single and (path / STUDY).is_file()
     if not folders and not planned:
         raise ValueError(
             f"{path} must be a run, with a {RunFolder(path).config_file.name}, or a study, with"
@@ -34,10 +34,10 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
         )
     runs = []
     for done, folder in enumerate(folders, start=1):
-        runs.append(audit_run(folder, str(path if alone else folder.relative_to(path))))
+        runs.append(audit_run(folder, str(path if single else folder.relative_to(path))))
         if progress:
             progress(done, len(folders))
-    across = {} if alone else audit_across(runs)
+    across = {} if single else audit_across(runs)
     if planned:
         across["study"] = (check_cells(path, runs),)
     date = datetime.now(UTC).isoformat(timespec="seconds")
@@ -45,7 +45,7 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
 
 
 def audit_across(runs: Iterable[RunAudit]) -> dict[str, tuple[Finding, ...]]:
-    """What must be equal among the runs of each experiment."""
+    """The checks of what must be equal in all runs of an experiment, by experiment."""
     groups: dict[str, list[RunAudit]] = {}
     for run in runs:
         if run.config is not None:
@@ -63,35 +63,35 @@ def audit_across(runs: Iterable[RunAudit]) -> dict[str, tuple[Finding, ...]]:
 
 
 def _check_configs(runs: Sequence[RunAudit]) -> Finding:
-    """One config, but for variant and seed, and for where and how often things are written."""
+    """All runs have one config, except for variant, seed and the fields in `FREE`."""
     wrong = []
     for run in runs[1:]:
-        found = differences(runs[0].config, run.config, ignored=(*FREE, *OWN))
-        if found:
+        differing = differences(runs[0].config, run.config, ignored=(*FREE, *OWN))
+        if differing:
             wrong.append(
                 f"{run.path} must have the config of {runs[0].path} but for variant and seed, got"
-                f" other values (there, here) of {'; '.join(found)}"
+                f" other values (there, here) of {'; '.join(differing)}"
             )
     seen = f"{len(runs)} runs differ in variant and seed alone"
     return judge("configs", wrong, seen, _without_partner(runs))
 
 
 def _without_partner(runs: Sequence[RunAudit]) -> list[str]:
-    """Seeds that one variant has and another lacks."""
-    there = {(run.config.model.variant, run.config.seed) for run in runs if run.config}
-    variants, seeds = (sorted({cell[i] for cell in there}) for i in (0, 1))
-    absent = [f"{v} seed {s}" for v in variants for s in seeds if (v, s) not in there]
+    """A note on seeds that one variant has and another lacks."""
+    cells = {(run.config.model.variant, run.config.seed) for run in runs if run.config}
+    variants, seeds = (sorted({cell[i] for cell in cells}) for i in (0, 1))
+    absent = [f"{v} seed {s}" for v in variants for s in seeds if (v, s) not in cells]
     return [f"no run of {listed(absent)}"] if absent else []
 
 
 def _check_data(runs: Sequence[RunAudit]) -> Finding:
     wrong = []
     for key in ("data_hash", "split_hash"):
-        found = _grouped(runs, partial(_hash, key))
-        if len(found) > 1:
-            wrong.append(f"{key} must be the same in all runs, got {_several(found)}")
-    one = [_hash(key, runs[0]) for key in ("data_hash", "split_hash")]
-    return judge("same data", wrong, f"all runs have data {one[0]} and splits {one[1]}")
+        by_hash = _grouped(runs, partial(_hash, key))
+        if len(by_hash) > 1:
+            wrong.append(f"{key} must be the same in all runs, got {_several(by_hash)}")
+    data, splits = (_hash(key, runs[0]) for key in ("data_hash", "split_hash"))
+    return judge("same data", wrong, f"all runs have data {data} and splits {splits}")
 
 
 def _hash(key: str, run: RunAudit) -> str:
@@ -99,16 +99,16 @@ def _hash(key: str, run: RunAudit) -> str:
 
 
 def _check_steps(runs: Sequence[RunAudit]) -> Finding:
-    found = _grouped(runs, lambda run: str(run.step))
+    by_step = _grouped(runs, lambda run: str(run.step))
     wrong = []
-    if len(found) > 1:
-        wrong.append(f"all runs must have reached the same step, got {_several(found)}")
+    if len(by_step) > 1:
+        wrong.append(f"all runs must have reached the same step, got {_several(by_step)}")
     return judge("same steps", wrong, f"all runs have taken {runs[0].step} steps")
 
 
 def _check_starts(runs: Sequence[RunAudit]) -> Finding:
-    """Parameters that variants share by name and shape began equal, for each seed."""
-    known: dict[tuple[int, str], tuple[str, str]] = {}
+    """For each seed, parameters of the same name and shape had equal initial values."""
+    known: dict[tuple[int, str], tuple[str, str]] = {}  # hash, and the run that has it
     wrong, compared = [], 0
     for run in runs:
         assert run.config
@@ -128,19 +128,19 @@ def _check_starts(runs: Sequence[RunAudit]) -> Finding:
 
 
 def _check_means(runs: Sequence[RunAudit]) -> Finding:
-    """Precision and number of processes are the same; device and kernels, which may differ, are
-    said."""
+    """All runs have one precision and number of processes; a note says where device, kernels,
+    threads, commit or versions differ."""
     runs = [run for run in runs if run.spans] or runs
     wrong, notes = [], []
     for what in ("precision", "processes"):
-        found = _grouped(runs, partial(_of_spans, what))
-        if len(found) > 1:
-            wrong.append(f"{what} must be the same in all runs, got {_several(found)}")
+        by_value = _grouped(runs, partial(_of_spans, what))
+        if len(by_value) > 1:
+            wrong.append(f"{what} must be the same in all runs, got {_several(by_value)}")
     coupled = [run for run in runs if not _of_spans("kernels", run).startswith("none:")]
     for what in ("device", "kernels", "threads", "commit", "versions"):
-        found = _grouped(coupled if what == "kernels" else runs, partial(_of_spans, what))
-        if len(found) > 1:
-            notes.append(f"{what} not the same in all runs: {_several(found)}")
+        by_value = _grouped(coupled if what == "kernels" else runs, partial(_of_spans, what))
+        if len(by_value) > 1:
+            notes.append(f"{what} not the same in all runs: {_several(by_value)}")
     precision, processes = (_of_spans(what, runs[0]) for what in ("precision", "processes"))
     seen = f"all runs in {precision} with processes: {processes}"
     return judge("same means", wrong, seen, notes)
@@ -152,32 +152,33 @@ def _of_spans(what: str, run: RunAudit) -> str:
 
 
 def _grouped(runs: Sequence[RunAudit], value: Callable[[RunAudit], str]) -> dict[str, list[str]]:
-    """The paths of the runs by a value of theirs."""
-    found: dict[str, list[str]] = {}
+    """The paths of the runs, grouped by a value that each has."""
+    paths: dict[str, list[str]] = {}
     for run in runs:
-        found.setdefault(value(run), []).append(run.path)
-    return found
+        paths.setdefault(value(run), []).append(run.path)
+    return paths
 
 
-def _several(found: Mapping[str, Sequence[str]]) -> str:
-    return " and ".join(f"{value} ({listed(paths)})" for value, paths in found.items())
+def _several(groups: Mapping[str, Sequence[str]]) -> str:
+    """As "100 (a, b) and 50 (c)"."""
+    return " and ".join(f"{value} ({listed(paths)})" for value, paths in groups.items())
 
 
 def check_cells(study: Path, runs: Sequence[RunAudit]) -> Finding:
-    """Every cell that the study lists is there, finished, and the run that it should be."""
+    """Every cell that the study lists has a finished run of its experiment, variant and seed."""
     try:
         cells = read_planned(study)
     except (ValueError, OSError) as error:
         return judge("cells", [str(error)], "")
-    there = {run.path: run for run in runs}
-    wrong = [sentence for cell in cells for sentence in _wrong_cell(cell, there)]
-    extra = sorted(there.keys() - {_plain(cell.path) for cell in cells})
+    by_path = {run.path: run for run in runs}
+    wrong = [sentence for cell in cells for sentence in _wrong_cell(cell, by_path)]
+    extra = sorted(by_path.keys() - {_plain(cell.path) for cell in cells})
     notes = [f"runs that the study does not list: {listed(extra)}"] if extra else []
     return judge("cells", wrong, f"all {len(cells)} cells are there and finished", notes)
 
 
-def _wrong_cell(cell: PlannedCell, there: Mapping[str, RunAudit]) -> Iterator[str]:
-    run = there.get(_plain(cell.path))
+def _wrong_cell(cell: PlannedCell, runs: Mapping[str, RunAudit]) -> Iterator[str]:
+    run = runs.get(_plain(cell.path))
     if run is None:
         yield f"finished: {cell.path} must be the run {cell.name}, got no run there"
     elif run.config is not None and run.name != cell.name:

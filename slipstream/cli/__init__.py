@@ -1,4 +1,4 @@
-"""Every command, and how it is found; nothing else lives here.
+"""Every command of the command line.
 
 app      the command line itself: names to commands, and errors to one sentence and an exit code
 lazy     groups of commands that are imported when they are called

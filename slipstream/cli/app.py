@@ -1,7 +1,7 @@
 """The command line. Bad input ends with one sentence and exit code 2, never a traceback.
 
-A command is imported when it is called: one that needs no kernels does not wait for Triton, and
-`slipstream --version` does not wait for torch.
+A command is imported when it is called, so that a command without kernels need not load Triton and
+`slipstream --version` need not load torch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COMMANDS = {
     "variants": "slipstream.cli.machine:variants",
     "doctor": "slipstream.cli.machine:doctor",
 }
-"""Where each is: a function, or an app of several commands."""
+"""The module and name of each command: a function, or an app of several commands."""
 
 
 app = typer.Typer(
@@ -43,7 +43,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    # In this mode alone does MKL promise the same digits run after run. Read at its first use.
+    # MKL promises equal digits from run to run in this mode only. It reads the variable once.
     os.environ.setdefault("MKL_CBWR", "AUTO")
     try:
         app(prog_name="slipstream")

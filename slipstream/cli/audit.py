@@ -26,7 +26,7 @@ def audit(
     """Prove from its files alone that a run is the ablation it claims to be, or say why not.
 
     Parameters present and absent, initial values, every parameter trained, steps, learning rate,
-    data, weights, kernels; for a study also that its runs differ in the variant alone. Writes
+    data, weights, kernels; for a study also that its runs differ in the variant only. Writes
     certificate.json and certificate.txt. Exit code 1 where something does not hold.
 
     Example: slipstream audit runs/no-token-attention
@@ -36,10 +36,10 @@ def audit(
         certificate = certify(path, advance)
     folder = out or path
     folder.mkdir(parents=True, exist_ok=True)
-    written = write_certificate(certificate, folder)
+    text_file = write_certificate(certificate, folder)
     if as_json:
         print(json.dumps(certificate.to_json(), indent=2))
     else:
-        print(f"{certificate.summary()} Details: {written}")
+        print(f"{certificate.summary()} Details: {text_file}")
     if not certificate.holds:
         raise typer.Exit(1)

@@ -22,16 +22,16 @@ def check(store: StorePath, workers: Workers = 1, as_json: Json = False) -> None
     Example: slipstream data check stores/flow
     """
     with bar(f"check {store}") as advance:
-        findings = check_store(store, workers=workers, progress=advance)
+        defects = check_store(store, workers=workers, progress=advance)
     if as_json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
-    elif findings:
-        print("\n".join(str(finding) for finding in findings))
+        print(json.dumps([asdict(defect) for defect in defects], indent=2))
+    elif defects:
+        print("\n".join(str(defect) for defect in defects))
     else:
-        found = open_store(store)
-        sizes = ", ".join(f"{len(ids)} {split}" for split, ids in found.splits.items())
-        print(f"{store} is good: {len(found.manifest.samples)} samples ({sizes}).")
-    if findings:
+        opened = open_store(store)
+        sizes = ", ".join(f"{len(ids)} {split}" for split, ids in opened.splits.items())
+        print(f"{store} is good: {len(opened.manifest.samples)} samples ({sizes}).")
+    if defects:
         raise typer.Exit(1)
 
 

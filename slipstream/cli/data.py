@@ -1,4 +1,4 @@
-"""`slipstream data`: what can be done with point stores."""
+"""`slipstream data`: the commands for point stores."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ app = typer.Typer(
 
 @app.callback()
 def _group() -> None:
-    """That there is one makes an app without commands of its own a group."""
+    """Typer makes an app a group of commands if it has a callback, even one that does nothing."""

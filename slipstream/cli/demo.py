@@ -1,4 +1,4 @@
-"""`slipstream demo`: the whole story, and what it says. Bad input raises ValueError."""
+"""`slipstream demo`: a complete study on two CPU cores. Bad input raises ValueError."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rich.console import Console
 from slipstream.cli.evaluate import errors_table
 from slipstream.cli.study import exit_unless_finished, study_bar
 from slipstream.core.runtime import pick_device
-from slipstream.demo import Outcome, demo_config, run_demo
+from slipstream.demo import DemoResult, demo_config, run_demo
 from slipstream.reports.content import PAGE
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for all of it; what is there is kept.")] = Path(
-        "out/demo"
-    ),
-    seed: Annotated[int, typer.Option(help="Of data, initial values and sample order.")] = 0,
+    out: Annotated[
+        Path, typer.Option(help="Folder for all files; results already in it are kept.")
+    ] = Path("out/demo"),
+    seed: Annotated[int, typer.Option(help="Seed of data, initial values, sample order.")] = 0,
     steps: Annotated[int, typer.Option(help="Training steps per run.")] = demo_config().steps,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
@@ -38,13 +38,13 @@ def demo(
     pick_device(device)
     config = demo_config(seed, steps)
     with study_bar(6) as watch:
-        found = run_demo(config, out, device=device, watch=watch, say=_say)
+        result = run_demo(config, out, device=device, watch=watch, say=_say)
     if as_json:
-        print(json.dumps(_json(found, out), indent=2))
+        print(json.dumps(_json(result, out), indent=2))
     else:
-        _print(found, out)
-    exit_unless_finished(found.endings)
-    if found.certificate is not None and not found.certificate.holds:
+        _print(result, out)
+    exit_unless_finished(result.endings)
+    if result.certificate is not None and not result.certificate.holds:
         raise typer.Exit(1)
 
 
@@ -52,19 +52,19 @@ def _say(sentence: str) -> None:
     print(f"{sentence} ...", file=sys.stderr, flush=True)
 
 
-def _print(found: Outcome, out: Path) -> None:
-    for ending in found.endings:
+def _print(result: DemoResult, out: Path) -> None:
+    for ending in result.endings:
         if ending.status != "finished":
             print(f"{ending.cell.name}: {ending.status}: {ending.reason or 'interrupted'}")
-    if found.report is None or found.certificate is None:
-        print("The same command goes on from here.")
+    if result.report is None or result.certificate is None:
+        print("The same command continues from here.")
         return
-    errors = [summary for summary in found.summaries if summary.measure != "L2"]
+    errors = [summary for summary in result.summaries if summary.measure != "L2"]
     _wide(errors).print(errors_table("Potential flow past smooth bodies: test errors", errors))
-    for problem in found.report.problems:
+    for problem in result.report.problems:
         print(f"Note: {problem}.")
-    print(f"{found.certificate.verdict}.")
-    print(found.report.conclusion)
+    print(f"{result.certificate.verdict}.")
+    print(result.report.conclusion)
     print(f"Report: {out / PAGE}")
 
 
@@ -72,14 +72,14 @@ def _wide(summaries: Sequence[object]) -> Console:
     return Console(width=max(Console().width, 116)) if summaries else Console()
 
 
-def _json(found: Outcome, out: Path) -> dict[str, object]:
+def _json(result: DemoResult, out: Path) -> dict[str, object]:
     return {
-        "cells": [{"cell": e.cell.name, "status": e.status} for e in found.endings],
+        "cells": [{"cell": e.cell.name, "status": e.status} for e in result.endings],
         "errors": [
             {**asdict(summary), "mean": summary.mean, "std": summary.std}
-            for summary in found.summaries
+            for summary in result.summaries
         ],
-        "conclusion": found.report and found.report.conclusion,
-        "certificate": found.certificate and found.certificate.verdict,
-        "report": str(out / PAGE) if found.report else None,
+        "conclusion": result.report and result.report.conclusion,
+        "certificate": result.certificate and result.certificate.verdict,
+        "report": str(out / PAGE) if result.report else None,
     }

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from slipstream.cli.shared import Plugins, bar, load_plugins
 from slipstream.core.configs import differences
-from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
+from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
 from slipstream.evaluation.summary import Summary, definition_of, spread_text, summarise
 from slipstream.evaluation.vtk_export import write_vtp
 from slipstream.runs.config import FREE, OWN
@@ -22,19 +22,21 @@ from slipstream.runs.evaluation_file import Evaluation, Protocol, predictions_of
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.prediction_file import read_prediction
 
-Measured = tuple[RunFolder, Evaluation]
+EvaluatedRun = tuple[RunFolder, Evaluation]
 _ANY_WIDTH = 10_000
+"""Characters; more than any table has."""
 
 
 def evaluate(
     paths: Annotated[
         list[Path], typer.Argument(metavar="RUN_OR_STUDY...", help="Folders of runs, or studies.")
     ],
-    split: Annotated[str, typer.Option(help="Of the store.")] = "test",
+    split: Annotated[str, typer.Option(help="A split of the store.")] = "test",
     full: Annotated[bool, typer.Option("--full", help="All points of a sample at once.")] = False,
     repeats: Annotated[int, typer.Option(help="Independent draws of the points.")] = 1,
     samples: Annotated[
-        str, typer.Option(help="To predict for pictures, with commas; else the median one.")
+        str,
+        typer.Option(help="Samples to predict for pictures, with commas; else the median one."),
     ] = "",
     store: Annotated[Path | None, typer.Option(help="Where the data are now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
@@ -42,7 +44,9 @@ def evaluate(
     vtk: Annotated[
         bool, typer.Option("--vtk", help="Also write the predictions as .vtp for ParaView.")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Also what was evaluated so.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Evaluate again what was evaluated so before.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Measure trained models on the test split, and save predictions for pictures.
@@ -56,17 +60,19 @@ def evaluate(
     load_plugins(plugin)
     protocol = Protocol(split=split, full=full, repeats=repeats)
     pictures = tuple(name.strip() for name in samples.split(",") if name.strip())
-    wanted = Wanted(protocol=protocol, pictures=pictures, device=device, store=store, again=again)
+    request = EvaluationRequest(
+        protocol=protocol, pictures=pictures, device=device, store=store, again=again
+    )
     runs, without = runs_below(paths)
     with bar("evaluate") as advance:
-        rows = evaluate_runs(runs, wanted, lambda _, done, total: advance(done, total))
+        rows = evaluate_runs(runs, request, lambda _, done, total: advance(done, total))
     if vtk:
         for run, row in zip(runs, rows, strict=True):
             for file in predictions_of(run, row).values():
                 write_vtp(file.with_suffix(".vtp"), read_prediction(file))
     if as_json:
-        found = [_as_json(row) for row in rows]
-        print(json.dumps({"evaluations": found, "without_model": without}, indent=2))
+        evaluations = [_as_json(row) for row in rows]
+        print(json.dumps({"evaluations": evaluations, "without_model": without}, indent=2))
         return
     _print(list(zip(runs, rows, strict=True)))
     for path in without:
@@ -74,7 +80,7 @@ def evaluate(
 
 
 def _as_json(row: Evaluation) -> dict[str, Any]:
-    """As in its record, and with the relative standard deviation of every number."""
+    """The evaluation as in its record, with the relative standard deviation of every number."""
     numbers = [{**asdict(number), "relative_std": number.relative_std} for number in row.numbers]
     return {**asdict(row), "numbers": numbers}
 
@@ -83,14 +89,14 @@ def runs_below(paths: Sequence[Path]) -> tuple[list[RunFolder], list[str]]:
     """The runs with a model at or below some folders, and the paths of those without one."""
     runs: list[RunFolder] = []
     for path in paths:
-        found = list(find_runs(path))
-        if not found:
+        below = list(find_runs(path))
+        if not below:
             raise ValueError(
                 f"{path} must be a run or a folder with runs below it, got neither"
                 if path.is_dir()
                 else f"{path} must be the folder of a run or a study, got no such folder"
             )
-        runs += found
+        runs += below
     with_model = [run for run in runs if run.model_file.is_file()]
     if not with_model:
         raise ValueError(
@@ -99,8 +105,8 @@ def runs_below(paths: Sequence[Path]) -> tuple[list[RunFolder], list[str]]:
     return with_model, [str(run.path) for run in runs if not run.model_file.is_file()]
 
 
-def _print(measured: Sequence[Measured]) -> None:
-    """A table of every experiment; runs of other data, sizes or settings get one of their own."""
+def _print(measured: Sequence[EvaluatedRun]) -> None:
+    """A table for every experiment, and one for every other size, setting or data of it."""
     for experiment in dict.fromkeys(row.experiment for _, row in measured):
         groups = _alike([pair for pair in measured if pair[1].experiment == experiment])
         for group in groups:
@@ -110,28 +116,28 @@ def _print(measured: Sequence[Measured]) -> None:
                 print(f"Not as in the first table of {experiment} (there, here): {other}.")
 
 
-def _alike(measured: Sequence[Measured]) -> list[list[Measured]]:
-    """Those that differ in variant and seed alone are together."""
-    groups: list[list[Measured]] = []
+def _alike(measured: Sequence[EvaluatedRun]) -> list[list[EvaluatedRun]]:
+    """Groups of runs that differ in variant and seed only."""
+    groups: list[list[EvaluatedRun]] = []
     for pair in measured:
-        home = next((group for group in groups if not _other(group[0], pair)), None)
-        if home is None:
+        alike = next((group for group in groups if not _other(group[0], pair)), None)
+        if alike is None:
             groups.append([pair])
         else:
-            home.append(pair)
+            alike.append(pair)
     return groups
 
 
-def _other(one: Measured, other: Measured) -> str:
-    """In what two runs differ, variant and seed aside."""
-    found = differences(one[0].read_config(), other[0].read_config(), ignored=(*FREE, *OWN))
+def _other(one: EvaluatedRun, other: EvaluatedRun) -> str:
+    """What differs between two runs, besides variant and seed; empty where nothing does."""
+    differing = differences(one[0].read_config(), other[0].read_config(), ignored=(*FREE, *OWN))
     hashes = [row.data_hash for _, row in (one, other)]
     if hashes[0] != hashes[1]:
-        found.append(f"data: {hashes[0][:12]}, {hashes[1][:12]}")
-    return "; ".join(found)
+        differing.append(f"data: {hashes[0][:12]}, {hashes[1][:12]}")
+    return "; ".join(differing)
 
 
-def _print_group(measured: Sequence[Measured]) -> None:
+def _print_group(measured: Sequence[EvaluatedRun]) -> None:
     rows = [row for _, row in measured]
     summaries, first = summarise(rows), rows[0]
     title = f"{first.experiment}: errors on the {first.protocol.split} split"
@@ -150,13 +156,13 @@ def _print_group(measured: Sequence[Measured]) -> None:
 
 
 def _print_whole(table: Table) -> None:
-    """On lines as long as it needs, however narrow the terminal is."""
+    """Print a table with lines as long as it needs, however narrow the terminal is."""
     width = Console(width=_ANY_WIDTH).measure(table).maximum
     Console(width=max(Console().width, width)).print(table)
 
 
-def _not_shown(measured: Sequence[Measured]) -> Iterator[str]:
-    """Runs of a variant and seed that come again: a summary has the last of them."""
+def _not_shown(measured: Sequence[EvaluatedRun]) -> Iterator[str]:
+    """A sentence for each run left out because a later one has the same variant and seed."""
     shown = {(row.variant, row.seed): run for run, row in measured}
     for run, row in measured:
         last = shown[row.variant, row.seed]
@@ -166,26 +172,26 @@ def _not_shown(measured: Sequence[Measured]) -> Iterator[str]:
 
 
 def errors_table(title: str, summaries: Sequence[Summary]) -> Table:
-    """A line a number, a column a variant."""
+    """A row for each number, a column for each variant."""
     return _table(title, summaries, _text)
 
 
 def noise_table(title: str, summaries: Sequence[Summary]) -> Table:
-    """The same, of the spread over the draws."""
+    """The same table for the spread over the draws of points."""
     return _table(title, summaries, _noise_text)
 
 
 def _table(title: str, summaries: Sequence[Summary], text: Callable[[Summary], str]) -> Table:
     table = Table(title=title)
     table.add_column("error", no_wrap=True)
-    found = {(s.name, s.variant): s for s in summaries}
-    names, variants = (list(dict.fromkeys(key[i] for key in found)) for i in (0, 1))
+    by_name = {(s.name, s.variant): s for s in summaries}
+    names, variants = (list(dict.fromkeys(key[i] for key in by_name)) for i in (0, 1))
     for variant in variants:
         seeds = max(len(s.seeds) for s in summaries if s.variant == variant)
         name = variant + (f", {seeds} seeds" if seeds > 1 else "")
         table.add_column(name, justify="right")
     for name in names:
-        cells = [found.get((name, variant)) for variant in variants]
+        cells = [by_name.get((name, variant)) for variant in variants]
         table.add_row(name, *("-" if cell is None else text(cell) for cell in cells))
     return table
 

@@ -1,4 +1,4 @@
-"""`slipstream data ingest`: published data sets and anybody's meshes into a point store."""
+"""`slipstream data ingest`: a point store from a published data set or from any meshes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ MESH = "mesh"
 def ingest(
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(BENCHMARKS)}, or {MESH}.")],
     raw: Annotated[Path, typer.Argument(help="Folder of the files, as published.")],
-    store: Annotated[Path, typer.Argument(help="Folder of the store; what it has is kept.")],
+    store: Annotated[
+        Path, typer.Argument(help="Folder of the store; samples already in it are kept.")
+    ],
     card: Annotated[
-        Path | None, typer.Option(help="Of mesh: what the files hold (see data inspect).")
+        Path | None, typer.Option(help="For mesh: what the files hold (see data inspect).")
     ] = None,
     split: Annotated[
         str,
@@ -45,7 +47,7 @@ def ingest(
         list[str] | None,
         typer.Option("--set", help="name=value: an option of the reader; again for more."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the order of rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the order of rows.")] = 0,
     workers: Workers = 1,
     shard: Annotated[
         str, typer.Option(help="i/n: every n-th sample from i, for many machines; then merge.")
@@ -59,7 +61,7 @@ def ingest(
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Make a store of a published data set, or of any meshes; run again, it goes on.
+    """Make a store of a published data set, or of any meshes; run again, it continues.
 
     A sample that cannot be read is left out, with the reason.
 
@@ -68,7 +70,7 @@ def ingest(
     source = _source(name, raw, card, split, settings or [])
     part = parse_shard(shard)
     with ingest_bar(f"ingest {name}") as show:
-        report = write_store(
+        summary = write_store(
             source,
             store,
             seed=seed,
@@ -80,12 +82,12 @@ def ingest(
     presence = source.presence() if isinstance(source, RawSource) else None
     warnings = manifest_warnings(read_manifest(store / MANIFEST_NAME)) if part[1] == 1 else []
     if as_json:
-        said = {**asdict(report), "presence": presence, "warnings": warnings}
-        print(json.dumps(said, indent=2))
+        output = {**asdict(summary), "presence": presence, "warnings": warnings}
+        print(json.dumps(output, indent=2))
         return
     if presence:
         print(f"{presence}.")
-    print(report_text(report, store, part))
+    print(report_text(summary, store, part))
     warn(warnings)
 
 

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 
 class _Commands(Mapping[str, Any]):
-    """Names to commands, as typer wants them."""
+    """A mapping from names to commands, which typer takes; a lookup imports the command."""
 
     def __init__(self, homes: Mapping[str, str]) -> None:
         self.homes = homes
@@ -26,18 +26,19 @@ class _Commands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         module, _, attribute = self.homes[name].partition(":")
-        found = getattr(_imported(module), attribute)
-        if not isinstance(found, typer.Typer):
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-            alone.command(name)(found)
-            found = alone
-        return typer.main.get_command(found)
+        command = getattr(_imported(module), attribute)
+        if not isinstance(command, typer.Typer):
+            app = typer.Typer(add_completion=False, rich_markup_mode=None)
+            app.command(name)(command)
+            command = app
+        return typer.main.get_command(command)
 
 
 def _imported(name: str) -> ModuleType:
-    """The module; what is imported stays, so no garbage is looked for in it, now or later.
+    """Import a module without garbage collection: its objects live as long as the process.
 
-    Looking takes an eighth of the time that torch needs to be imported.
+    Collecting during the import takes an eighth of the time that torch needs to be imported.
+    `gc.freeze` leaves the imported objects out of later collections too.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -50,8 +51,11 @@ def _imported(name: str) -> ModuleType:
 
 
 def lazy_group(homes: Mapping[str, str]) -> type[TyperGroup]:
-    """For `typer.Typer(cls=...)`. Homes are "module:name" of a function, or of an app of several
-    commands, by the name of the command."""
+    """A class for `typer.Typer(cls=...)` whose commands are imported when they are called.
+
+    `homes` maps the name of a command to "module:name" of a function, or of an app of several
+    commands.
+    """
 
     class LazyGroup(TyperGroup):
         def __init__(self, **settings: Any) -> None:

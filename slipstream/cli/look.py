@@ -1,4 +1,4 @@
-"""`slipstream data inspect`: what a mesh, or a folder of them, holds, and a first card for it."""
+"""`slipstream data inspect`: what a mesh or a folder of meshes holds, and a first card for it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rich.text import Text
 from slipstream.cli.shared import bar
 from slipstream.data.cards import (
     ArrayLook,
-    Column,
     FileLook,
     FolderLook,
+    ParameterColumn,
     ParameterLook,
     Shape,
     draft_card,
@@ -58,8 +58,8 @@ def inspect(
         look = look_at(path, every=every, advance=advance)
     if out is not None:
         card = draft_card(look, file)
-        with out.open("x", encoding="utf-8") as opened:
-            opened.write(card)
+        with out.open("x", encoding="utf-8") as card_file:
+            card_file.write(card)
     if as_json:
         typer.echo(json.dumps({**look.to_json(), "card": out and str(out)}, indent=2))
         return
@@ -101,24 +101,24 @@ def _show(look: FolderLook, path: Path) -> None:
 
 
 def _warnings(look: FolderLook) -> tuple[str, ...]:
-    """Of the one file."""
-    files = [found for samples in look.looks.values() for found in samples.values()]
-    return tuple(warning for found in files for warning in found.warnings)
+    """The warnings of a single file."""
+    files = [file for samples in look.looks.values() for file in samples.values()]
+    return tuple(warning for file in files for warning in file.warnings)
 
 
 def _shape_text(shape: Shape) -> str:
     kinds = ", ".join(f"{count:,} {name}" for name, count in shape.cell_kinds.items())
-    said = [f"{shape.kind}", f"{shape.points:,} points", f"{shape.cells:,} cells ({kinds})"]
+    parts = [f"{shape.kind}", f"{shape.points:,} points", f"{shape.cells:,} cells ({kinds})"]
     if shape.open_edges is not None:
-        said.append("closed" if not shape.open_edges else f"open ({shape.open_edges:,} edges)")
+        parts.append("closed" if not shape.open_edges else f"open ({shape.open_edges:,} edges)")
     if shape.outward is not None:
-        said.append(f"faces turned {'outward' if shape.outward else 'inward'}")
+        parts.append(f"faces turned {'outward' if shape.outward else 'inward'}")
     low, high = (", ".join(f"{x:.5g}" for x in corner) for corner in (shape.low, shape.high))
-    return f"{', '.join(said)}\n  from ({low}) to ({high})"
+    return f"{', '.join(parts)}\n  from ({low}) to ({high})"
 
 
 def _array_table(arrays: Iterable[ArrayLook], samples: Mapping[str, FileLook]) -> Table:
-    """Ranges are over the samples that were looked at, means are the means of theirs."""
+    """A row for each array: its range over the samples inspected, and the mean of their means."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("  array", "at", "type"):
         table.add_column(title, no_wrap=title == "at")
@@ -127,8 +127,8 @@ def _array_table(arrays: Iterable[ArrayLook], samples: Mapping[str, FileLook]) -
     for title in ("looks like", "unit", "because"):
         table.add_column(title)
     for array in arrays:
-        found = [look.array(array.name, array.location) for look in samples.values()]
-        same = [other for other in found if other is not None]
+        looks = [look.array(array.name, array.location) for look in samples.values()]
+        same = [other for other in looks if other is not None]
         kind = array.dtype if array.components == 1 else f"{array.components} x {array.dtype}"
         lows = [min(values) for values in zip(*(a.numbers.low for a in same), strict=True)]
         means = [sum(v) / len(v) for v in zip(*(a.numbers.mean for a in same), strict=True)]
@@ -157,7 +157,7 @@ def _parameter_table(look: ParameterLook) -> Table:
     return table
 
 
-def _use(column: Column) -> str:
+def _use(column: ParameterColumn) -> str:
     if column.result:
         return "looks like a result: not used"
     return "" if column.varies or not column.components else "the same everywhere: not used"

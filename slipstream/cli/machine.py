@@ -1,4 +1,4 @@
-"""`slipstream variants` and `slipstream doctor`: what there is, and what runs on this machine."""
+"""`slipstream variants` lists the variants, `slipstream doctor` says what this machine can run."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def doctor(as_json: Json = False) -> None:
     """
     device = runtime.pick_device()
     operation = operation_on(device, torch.float32, slices=32, head_width=32, value_width=32)
-    found: dict[str, str] = {
+    facts: dict[str, str] = {
         **runtime.versions(),
         "device": runtime.device_name(device),
         "kernels": str(make_plan(operation)),
     }
     parity = quick_check(str(device))
     if as_json:
-        print(json.dumps({**found, "parity": parity}, indent=2))
+        print(json.dumps({**facts, "parity": parity}, indent=2))
     else:
-        for name, value in found.items():
+        for name, value in facts.items():
             print(f"{name:12} {value}")
         for name, value in (parity or {"": "not checked: no kernels run here"}).items():
             print(f"{'parity':12} {name + ': ' if name else ''}{value}")

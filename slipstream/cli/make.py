@@ -18,7 +18,7 @@ from slipstream.cli.shared import (
     report_text,
 )
 from slipstream.core import runtime
-from slipstream.data.store import Report, ingest
+from slipstream.data.store import IngestSummary, ingest
 from slipstream.physics.builtin import NAMES, builtin_config, builtin_source
 
 _ON_A_GPU = 2
@@ -27,14 +27,14 @@ _ON_A_GPU = 2
 
 def make(
     problem: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.")],
-    out: Annotated[Path, typer.Option(help="Folder of the store; what it has is kept.")],
+    out: Annotated[Path, typer.Option(help="Folder of the store; samples already in it are kept.")],
     samples: Annotated[
         int, typer.Option(help="How many samples; of taylor-green, trajectories.")
     ] = 64,
     points: Annotated[
         int, typer.Option(help="Points of each sample; of taylor-green, 32768.")
     ] = 4096,
-    seed: Annotated[int, typer.Option(help="Of samples, splits and the order of rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of samples, splits and the order of rows.")] = 0,
     workers: Workers = 1,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
     settings: Annotated[
@@ -46,7 +46,7 @@ def make(
     ] = "0/1",
     as_json: Json = False,
 ) -> None:
-    """Make a store of a built-in problem; the same command goes on where it was interrupted.
+    """Make a store of a built-in problem; the same command continues after an interruption.
 
     Example: slipstream data make potential-flow-surface --samples 64 --out stores/flow
     """
@@ -57,14 +57,14 @@ def make(
     )
     part, threads = parse_shard(shard), 1 if where == "cpu" else _ON_A_GPU
     with ingest_bar(f"make {problem}") as show:
-        report = ingest(
+        summary = ingest(
             source, out, seed=seed, workers=workers, threads=threads, shard=part, progress=show
         )
-    _say(report, out, part, as_json)
+    _say(summary, out, part, as_json)
 
 
-def _say(report: Report, out: Path, shard: tuple[int, int], as_json: bool) -> None:
+def _say(summary: IngestSummary, out: Path, shard: tuple[int, int], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(asdict(report), indent=2))
+        print(json.dumps(asdict(summary), indent=2))
         return
-    print(report_text(report, out, shard))
+    print(report_text(summary, out, shard))

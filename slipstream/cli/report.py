@@ -20,30 +20,29 @@ def report(
     bench: Annotated[
         list[Path] | None, typer.Option(help="Records of `slipstream bench`; again for more.")
     ] = None,
-    title: Annotated[str, typer.Option(help="Of the page.")] = "",
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "",
     plugin: Plugins = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Write report.html, one page that needs no network, and its tables and figures as files.
 
-    From records and predictions alone: evaluate and audit the study before. What is missing is said
-    in the report. Several studies make one report: the same experiment with other numbers of
-    slices or layers becomes a sweep.
+    It reads records and predictions only: evaluate and audit the study first. The report says what
+    is missing. Several studies make one report: the same experiment with other numbers of slices
+    or layers becomes a sweep.
 
     Example: slipstream report studies/poisson --out report
     """
     load_plugins(plugin)
-    from slipstream.reports.write import write_report  # matplotlib: a second for no other command
+    from slipstream.reports.write import write_report  # here: matplotlib takes a second to import
 
-    told = write_report(paths, out, bench=bench or (), title=title)
+    written = write_report(paths, out, bench=bench or (), title=title)
     if as_json:
         files = sorted(str(file) for file in out.rglob("*") if file.is_file())
-        print(
-            json.dumps({"conclusion": told.conclusion, "problems": told.problems, "files": files})
-        )
+        output = {"conclusion": written.conclusion, "problems": written.problems, "files": files}
+        print(json.dumps(output))
         return
-    for problem in told.problems:
+    for problem in written.problems:
         print(f"Note: {problem}.")
-    if told.conclusion:
-        print(told.conclusion)
+    if written.conclusion:
+        print(written.conclusion)
     print(f"Report: {out / PAGE}")

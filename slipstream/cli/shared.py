@@ -13,8 +13,7 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from slipstream.data.store import Progress as Event
-from slipstream.data.store import Report
+from slipstream.data.store import IngestProgress, IngestSummary
 from slipstream.models.plugins import load_plugin
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -50,7 +49,7 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def ingest_bar(title: str) -> Iterator[Callable[[Event], None]]:
+def ingest_bar(title: str) -> Iterator[Callable[[IngestProgress], None]]:
     """The same for the events of an ingest."""
     with bar(title) as advance:
         yield lambda event: advance(event.done, event.total)
@@ -63,12 +62,12 @@ def parse_shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def report_text(report: Report, out: Path, shard: tuple[int, int]) -> str:
+def report_text(summary: IngestSummary, out: Path, shard: tuple[int, int]) -> str:
     """What an ingest did: one line, and one for each bad sample."""
-    bad = f", {len(report.quarantined)} quarantined" if report.quarantined else ""
+    bad = f", {len(summary.quarantined)} quarantined" if summary.quarantined else ""
     then = f"; merge when all {shard[1]} shards are done" if shard[1] > 1 else ""
-    lines = [f"{out}: {len(report.written)} written, {len(report.kept)} kept{bad}{then}."]
-    lines += [f"  {sample}: {reason}" for sample, reason in report.quarantined.items()]
+    lines = [f"{out}: {len(summary.written)} written, {len(summary.kept)} kept{bad}{then}."]
+    lines += [f"  {sample}: {reason}" for sample, reason in summary.quarantined.items()]
     return "\n".join(lines)
 
 

@@ -15,35 +15,48 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from slipstream.cli.shared import Plugins, load_plugins
-from slipstream.cli.train import Config, Device, Settings, StoreOption, make_config
+from slipstream.cli.train import (
+    ConfigOption,
+    DeviceOption,
+    SettingsOption,
+    StoreOption,
+    make_config,
+)
 from slipstream.evaluation.compare import Row, compare, read_curve
 from slipstream.models.variants import variant_named
-from slipstream.training.study import Cell, Ending, Means, make_cells, prepare_study, run_study
+from slipstream.training.study import (
+    Ending,
+    Resources,
+    StudyCell,
+    make_cells,
+    prepare_study,
+    run_study,
+)
 
-VARIANTS = "baseline,no-token-attention,mlp-only,slice-once"
+DEFAULT_VARIANTS = "baseline,no-token-attention,mlp-only,slice-once"
 
 
 def study(
-    experiments: Annotated[list[str], typer.Argument(help="Of `slipstream train --list`.")],
-    out: Annotated[Path, typer.Option(help="Folder of the study; what it has is kept.")],
-    variants: Annotated[str, typer.Option(help="Names, with commas between.")] = VARIANTS,
+    experiments: Annotated[list[str], typer.Argument(help="Names in `slipstream train --list`.")],
+    out: Annotated[Path, typer.Option(help="Folder of the study; runs already in it are kept.")],
+    variants: Annotated[str, typer.Option(help="Names, with commas between.")] = DEFAULT_VARIANTS,
     seeds: Annotated[str, typer.Option(help="Whole numbers, with commas between.")] = "0,1",
     store: StoreOption = None,
-    config: Config = None,
-    settings: Settings = None,
-    device: Device = "auto",
+    config: ConfigOption = None,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
     plugin: Plugins = None,
     parallel: Annotated[int, typer.Option(help="Runs at a time, on one GPU or CPU.")] = 1,
     processes: Annotated[int, typer.Option(help="GPUs of each run, by torchrun.")] = 1,
     minutes: Annotated[
-        float | None, typer.Option(help="End after so long, saved: the same command goes on.")
+        float | None, typer.Option(help="Save and stop after this time; run again to continue.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Train variants x seeds at equal steps and compare them; the same command goes on.
+    """Train variants x seeds at equal steps and compare them; run again, it continues.
 
     Finished runs are skipped, interrupted ones resumed; one that fails is reported and the others
-    go on. Exit code 1 where one failed.
+    continue. Exit code 1 where one failed.
 
     Example: slipstream study poisson --out studies/poisson --seeds 0,1,2 --parallel 2
     """
@@ -55,28 +68,28 @@ def study(
         variant_named(name)
     configs = [make_config(name, config, settings, store=store) for name in experiments]
     cells = make_cells(configs, names, _whole_numbers(seeds), out)
-    means = Means(device=device, parallel=parallel, processes=processes, minutes=minutes)
+    resources = Resources(device=device, parallel=parallel, processes=processes, minutes=minutes)
     ready = prepare_study(cells, out)
     with study_bar(len(ready)) as watch:
-        endings = run_study(ready, out, means, watch)
+        endings = run_study(ready, out, resources, watch)
     compared = [e.cell for e in endings if e.status in ("finished", "interrupted")]
     curves = {cell.name: read_curve(cell.folder) for cell in compared}
     rows = compare(list(curves.values()))
     done = [ending.cell.name for ending in endings if ending.status == "finished"]
-    failures = {name: told for name in done if (told := curves[name].failure)}
+    failures = {name: failure for name in done if (failure := curves[name].failure)}
     if as_json:
         cells_json = [
             {"cell": e.cell.name, "status": e.status, "reason": e.reason} for e in endings
         ]
-        found = {"rows": [asdict(row) for row in rows], "cells": cells_json, "failures": failures}
-        print(json.dumps(found, indent=2))
+        output = {"rows": [asdict(row) for row in rows], "cells": cells_json, "failures": failures}
+        print(json.dumps(output, indent=2))
     else:
         _print(rows, endings, out, failures)
     exit_unless_finished(endings)
 
 
 def exit_unless_finished(endings: Sequence[Ending]) -> None:
-    """With 1 where a run failed, 130 where it was interrupted."""
+    """Exit with code 1 where a run failed, 130 where one was interrupted."""
     if any(ending.status == "failed" for ending in endings):
         raise typer.Exit(1)
     if any(ending.status != "finished" for ending in endings):
@@ -116,8 +129,8 @@ def _print(
 
 
 @contextmanager
-def study_bar(total: int) -> Iterator[Callable[[Sequence[Cell], int], None]]:
-    """Which runs are under way; on no terminal, nothing."""
+def study_bar(total: int) -> Iterator[Callable[[Sequence[StudyCell], int], None]]:
+    """A bar that shows which runs are in progress; without a terminal it shows nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda running, done: None
@@ -131,7 +144,7 @@ def study_bar(total: int) -> Iterator[Callable[[Sequence[Cell], int], None]]:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total, now="")
 
-        def watch(running: Sequence[Cell], done: int) -> None:
+        def watch(running: Sequence[StudyCell], done: int) -> None:
             now = ", ".join(cell.name for cell in running)
             progress.update(task, completed=done, now=now)
 

@@ -1,4 +1,4 @@
-"""`slipstream train`: one run, begun or gone on with. Bad input raises ValueError."""
+"""`slipstream train`: begin or continue one run. Bad input raises ValueError."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from rich.progress import (
 from slipstream.cli.shared import Plugins, load_plugins, parse_settings
 from slipstream.core.checked_yaml import read_yaml
 from slipstream.core.configs import overlay
-from slipstream.data.store import Progress as Made
+from slipstream.data.store import IngestProgress
 from slipstream.experiments import EXPERIMENTS, experiment
 from slipstream.runs.config import RunConfig, with_store, with_variant
 from slipstream.runs.folder import RunFolder
 from slipstream.training.distributed import leave_world, place_in_world
 from slipstream.training.session import train as train_run
-from slipstream.training.trainer import Outcome
+from slipstream.training.trainer import TrainingOutcome
 
-Config = Annotated[
+ConfigOption = Annotated[
     Path | None, typer.Option(help="YAML with fields to change; `slipstream train --list`.")
 ]
-Settings = Annotated[
+SettingsOption = Annotated[
     list[str] | None, typer.Option("--set", help="name=value, as optim.clip=1; again for more.")
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")]
+DeviceOption = Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")]
 StoreOption = Annotated[Path | None, typer.Option(help="Point store; built-in data need none.")]
 
 
@@ -48,10 +48,12 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Folder of the run.")] = None,
     store: StoreOption = None,
     variant: Annotated[str | None, typer.Option(help="One of `slipstream variants`.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of initial values, order and draws.")] = None,
-    config: Config = None,
-    settings: Settings = None,
-    device: Device = "auto",
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of initial values, order and draws.")
+    ] = None,
+    config: ConfigOption = None,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
     plugin: Plugins = None,
     track: Annotated[
         list[str] | None, typer.Option(help="tensorboard or wandb, besides records.jsonl.")
@@ -60,7 +62,7 @@ def train(
     listed: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Train one model; the same command goes on where it was interrupted, exact to the bit.
+    """Train one model; the same command continues after an interruption, exact to the bit.
 
     Ctrl-C and SIGTERM save a checkpoint first. On several GPUs: torchrun --nproc-per-node 4 -m
     slipstream train ...
@@ -71,26 +73,26 @@ def train(
     if listed:
         _list(as_json)
         return
-    wanted = None
+    run_config = None
     if name is not None:
-        wanted = make_config(name, config, settings, store=store, variant=variant, seed=seed)
+        run_config = make_config(name, config, settings, store=store, variant=variant, seed=seed)
     elif any(given is not None for given in (config, settings, variant, seed)):
         raise ValueError("an experiment must be named to change its config, got none (--list)")
     elif out is None:
-        raise ValueError("an experiment or --out of a run to go on with must be given, got neither")
+        raise ValueError("an experiment or --out of a run to continue must be given, got neither")
     elif (folder := RunFolder(out)).exists and store is not None:
-        wanted = with_store(folder.read_config(), store)
+        run_config = with_store(folder.read_config(), store)
     if show:
-        found = wanted or RunFolder(out or Path()).read_config()
-        print(json.dumps(found.to_json(), indent=2))
+        shown = run_config or RunFolder(out or Path()).read_config()
+        print(json.dumps(shown.to_json(), indent=2))
         return
     if out is None:
         raise ValueError("--out must name the folder of the run, got none")
-    resumed = wanted or (RunFolder(out).read_config() if RunFolder(out).exists else None)
+    resumed = run_config or (RunFolder(out).read_config() if RunFolder(out).exists else None)
     steps = resumed.steps if resumed else None
     with training_bar(out.name, steps) as bars:
         outcome = train_run(
-            wanted,
+            run_config,
             out,
             device=device,
             listeners=[bars.training],
@@ -114,20 +116,20 @@ def make_config(
     variant: str | None = None,
     seed: int | None = None,
 ) -> RunConfig:
-    """An experiment, with the fields of a file, then of --set, then of the other options."""
-    found = experiment(name)
+    """An experiment's config, changed by a file, then by --set, then by the other options."""
+    config = experiment(name)
     if file is not None:
-        found = overlay(found, read_yaml(file).mapping(), fixed=("experiment",))
+        config = overlay(config, read_yaml(file).mapping(), fixed=("experiment",))
     if settings:
-        found = overlay(found, parse_settings(settings), fixed=("experiment",))
-    found = with_store(found, store)
+        config = overlay(config, parse_settings(settings), fixed=("experiment",))
+    config = with_store(config, store)
     if variant is not None:
-        found = with_variant(found, variant)
-    return found if seed is None else replace(found, seed=seed)
+        config = with_variant(config, variant)
+    return config if seed is None else replace(config, seed=seed)
 
 
 class Bars:
-    """One line for the data being made, where they are, and one for the training."""
+    """One bar while built-in data are made, and one for the training."""
 
     def __init__(self, progress: Progress | None, name: str, steps: int | None) -> None:
         self._progress, self._name, self._steps = progress, name, steps
@@ -135,8 +137,8 @@ class Bars:
         self._training: TaskID | None = None
         self._state: dict[str, str] = {}
 
-    def making(self, event: Made) -> None:
-        """Told how far the data are."""
+    def making(self, event: IngestProgress) -> None:
+        """Called with the progress of making the data."""
         if self._progress is None:
             return
         if self._making is None:
@@ -146,7 +148,7 @@ class Bars:
             self._progress.remove_task(self._making)
 
     def training(self, kind: str, row: Mapping[str, Any]) -> None:
-        """Told every record."""
+        """Called with every record of the training."""
         if self._progress is None:
             return
         if self._training is None:
@@ -158,7 +160,10 @@ class Bars:
 
 @contextmanager
 def training_bar(name: str, steps: int | None) -> Iterator[Bars]:
-    """Loss, validation error, points a second, memory and time left; on no terminal, nothing."""
+    """Bars with loss, validation error, points a second, memory and time left.
+
+    Without a terminal they show nothing.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield Bars(None, name, steps)
@@ -188,7 +193,7 @@ def _shown(kind: str, row: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _say(outcome: Outcome, out: Path, as_json: bool) -> None:
+def _say(outcome: TrainingOutcome, out: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(outcome), indent=2))
         return
@@ -199,7 +204,7 @@ def _say(outcome: Outcome, out: Path, as_json: bool) -> None:
     if outcome.reason == "finished":
         print(f"Finished after {outcome.step} steps: {out / 'model.safetensors'}")
     else:
-        print(f"Stopped after step {outcome.step}, saved; the same command goes on: {out}")
+        print(f"Stopped after step {outcome.step}, saved; the same command continues: {out}")
 
 
 def _list(as_json: bool) -> None:

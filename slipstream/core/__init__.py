@@ -1,1 +1,1 @@
-"""What everything else stands on: argument checks, the runtime, records."""
+"""Used by all other rooms: argument checks, errors, files, records, the runtime."""

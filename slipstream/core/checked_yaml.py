@@ -1,4 +1,4 @@
-"""YAML whose every value knows its place in the file, so that an error can name it.
+"""YAML whose values carry their place in the file, so that an error can name it.
 
 card.yaml: targets[0].unit must be text, got 3
 """
@@ -17,7 +17,7 @@ import yaml
 
 
 class WrittenReal(float):
-    """A number that may be an id, too: its `str` is what stands in the file, 1.10 and not 1.1."""
+    """A number whose `str` is as written in the file, 1.10 and not 1.1: it may be an id."""
 
     written: str
 
@@ -32,7 +32,7 @@ class WrittenReal(float):
 
 
 class WrittenWhole(int):
-    """As WrittenReal: 1_0 and not 10."""
+    """A whole number whose `str` is as written in the file: 1_0 and not 10."""
 
     written: str
 
@@ -48,15 +48,15 @@ class WrittenWhole(int):
 
 @dataclass(frozen=True)
 class Place:
-    """A value and where it stands: `at` is as "targets[0].unit", empty for the whole file."""
+    """A value and its place: `at` is as "targets[0].unit", empty for the whole file."""
 
     file: str
     at: str
     value: Any
 
     def fail(self, expected: str, got: str | None = None) -> NoReturn:
-        found = got or _shortened(self.value)
-        raise ValueError(f"{self.file}: {self.at or 'the file'} must {expected}, got {found}")
+        actual = got or _shortened(self.value)
+        raise ValueError(f"{self.file}: {self.at or 'the file'} must {expected}, got {actual}")
 
     def keys(self, *, need: Sequence[str] = (), may: Sequence[str] = ()) -> dict[str, Place]:
         """The entries of a mapping by key; a key that is neither needed nor allowed is an error."""
@@ -83,7 +83,7 @@ class Place:
         return {key: self._inside(key, value) for key, value in self.value.items()}
 
     def mapping(self) -> Mapping[str, Any]:
-        """A mapping as it stands, for who checks it himself; its numbers are plain ones."""
+        """The mapping with plain numbers and unchecked, for callers with checks of their own."""
         if not isinstance(self.value, dict):
             self.fail("be a mapping")
         return {key: _plain(value) for key, value in self.value.items()}
@@ -102,7 +102,7 @@ class Place:
         return self.value
 
     def number(self) -> float:
-        """A finite number; 1e5 is one too, which YAML takes for text because it lacks a point."""
+        """A finite number; also 1e5, which YAML reads as text because it has no decimal point."""
         try:
             value = math.nan if isinstance(self.value, bool) else float(self.value)
         except (TypeError, ValueError, OverflowError):
@@ -117,7 +117,7 @@ class Place:
         return int(self.value)
 
     def choice(self, allowed: Sequence[str]) -> str:
-        """One of these names; a name like 1 need not be in quotes, one like `no` must."""
+        """One of these names. A name such as 1 needs no quotes; `no` does, as YAML reads false."""
         is_name = isinstance(self.value, (str, WrittenReal, WrittenWhole))
         if not is_name or str(self.value) not in allowed:
             near = difflib.get_close_matches(str(self.value), allowed, n=1)
@@ -131,10 +131,10 @@ class Place:
 
 
 def read_yaml(path: Path) -> Place:
-    """The whole of a YAML file; ValueError says in one sentence why it is none."""
+    """The content of a YAML file; ValueError says in one sentence why it cannot be read."""
     if not path.is_file():
-        found = "a folder" if path.is_dir() else "no such file"
-        raise ValueError(f"{path} must be a YAML file, got {found}")
+        actual = "a folder" if path.is_dir() else "no such file"
+        raise ValueError(f"{path} must be a YAML file, got {actual}")
     try:
         return Place(str(path), "", yaml.load(path.read_text("utf-8-sig"), _Loader))
     except UnicodeDecodeError:
@@ -149,8 +149,8 @@ def read_yaml(path: Path) -> Place:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Without YAML's traps: a key given twice is an error, keys and dates are text, 010 is not 8,
-    and numbers know how they are written."""
+    """YAML without its surprises: a key given twice is an error, keys and dates are text, 010 is
+    not read as 8, and numbers remember how they were written."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -167,7 +167,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def _as_text(key: Any) -> Any:
-    """1.1 and 1.10, or yes and true, are one key to YAML and two ids."""
+    """A key as it was written: YAML would read 1.1 and 1.10, or yes and true, as one key."""
     if not isinstance(key, yaml.ScalarNode) or key.tag not in _GUESSED:
         return key
     text = _TAG + "str"
@@ -175,7 +175,8 @@ def _as_text(key: Any) -> Any:
 
 
 def _whole_number(loader: Any, node: Any) -> int | str:
-    """Numbers with leading zeros or colons, octal and sexagesimal to YAML, are ids: text."""
+    """A decimal number; one with leading zeros or colons, which YAML reads as octal or
+    sexagesimal, is an id and stays text."""
     if re.fullmatch(r"[-+]?(0|[1-9][0-9_]*)", node.value):
         return WrittenWhole.of(node.value)
     return str(node.value)
@@ -193,7 +194,7 @@ _Loader.add_constructor(_TAG + "timestamp", lambda loader, node: str(node.value)
 
 
 def _plain(value: Any) -> Any:
-    """The value with numbers that have forgotten how they were written."""
+    """The value with plain `int` and `float`, without the text they were written as."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Errors that name the argument, what was expected and what came.
+"""Checks of arguments: errors name the argument, what was expected and what was given.
 
 Every function raises ValueError with one sentence; the command line turns it into exit code 2.
 """
@@ -39,7 +39,7 @@ def check_shape(name: str, tensor: Tensor, letters: str, sizes: Sequence[int | N
     """
     got = tuple(tensor.shape) if isinstance(tensor, Tensor) else None
     if got is not None and _fits(got, sizes):
-        return  # before any message is put together: operations check at every call
+        return  # before the message is built: every call of an operator comes through here
     axes = letters.split()
     expected = (axis if size is None else str(size) for axis, size in zip(axes, sizes, strict=True))
     where = f"shape ({', '.join(axes)}) = ({', '.join(expected)})"
@@ -52,8 +52,8 @@ def check_shape(name: str, tensor: Tensor, letters: str, sizes: Sequence[int | N
 def _fits(got: tuple[int, ...], sizes: Sequence[int | None]) -> bool:
     if len(got) != len(sizes):
         return False
-    for size, wanted in zip(got, sizes, strict=True):
-        if size < 1 if wanted is None else size != wanted:
+    for size, expected in zip(got, sizes, strict=True):
+        if size < 1 if expected is None else size != expected:
             return False
     return True
 
@@ -77,7 +77,7 @@ def check_like(name: str, tensor: Tensor, other_name: str, other: Tensor) -> Non
 
 
 def autocast_is_on(device: torch.device) -> bool:
-    """Tensors without values, on the device `meta`, have none; PyTorch raises when asked."""
+    """Whether autocast is on. The device `meta` has none, and PyTorch would raise if asked."""
     return device.type != "meta" and torch.is_autocast_enabled(device.type)
 
 

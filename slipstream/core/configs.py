@@ -1,9 +1,10 @@
-"""Configs are frozen dataclasses; this makes them from JSON and changes some of their fields.
+"""Configs are frozen dataclasses: reading them from JSON, and changing some of their fields.
 
     overlay(config, {"steps": 100, "model.size": {"layers": 4}})
 
-Names and types are those of the dataclass, at every depth: what does not fit is a ValueError that
-names the place, what is expected there and what came. The dataclass then checks the values.
+Names and types are those of the dataclass, at every depth. A value that does not fit raises a
+ValueError that names the place, what is expected there and what was given. The dataclass then
+checks the values.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from slipstream.core.checks import check_choice
 
 Config = TypeVar("Config")
 YOUNGER = {"younger": True}
-"""Metadata of a field that some files were written without; its default is what they meant."""
+"""Metadata of a field that older files lack; its default is what those files meant."""
 
 
 def overlay(
     config: Config, changes: Mapping[str, Any], *, place: str = "", fixed: Sequence[str] = ()
 ) -> Config:
-    """The config with some fields changed; those of `fixed` may not be.
+    """The config with some fields changed; those in `fixed` must not be among them.
 
     A name may have dots, `model.layers`, or the value of a nested config may be a mapping. `place`
-    is how errors call the config itself.
+    is the name of the config in error messages.
     """
     given: dict[str, Any] = {}
     for name, value in changes.items():
@@ -39,22 +40,22 @@ def overlay(
             given[head] = nested
     hints = get_type_hints(type(config))
     names = [f.name for f in fields(config) if f.name not in fixed]  # type: ignore[arg-type]
-    made = {}
+    values = {}
     for name, value in given.items():
         check_choice(f"a field of {place or type(config).__name__}", name, names)
         here = f"{place}.{name}" if place else name
         now = getattr(config, name)
         if is_dataclass(now) and isinstance(value, Mapping):
-            made[name] = overlay(now, value, place=here)
+            values[name] = overlay(now, value, place=here)
         else:
-            made[name] = converted(value, hints[name], here)
-    return replace(config, **made)  # type: ignore[type-var]
+            values[name] = converted(value, hints[name], here)
+    return replace(config, **values)  # type: ignore[type-var]
 
 
 def from_json(kind: type[Config], value: Any, *, place: str = "") -> Config:
-    """The config that `dataclasses.asdict` wrote: every field must be there, and no other.
+    """The config that `dataclasses.asdict` wrote: it must have every field and no other.
 
-    A field that is younger than some files, `field(default=..., metadata=YOUNGER)`, may be absent.
+    A field with `metadata=YOUNGER`, which older files lack, may be absent.
     """
     name = place or kind.__name__
     if not isinstance(value, Mapping):
@@ -62,8 +63,8 @@ def from_json(kind: type[Config], value: Any, *, place: str = "") -> Config:
     names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     for given in value:
         check_choice(f"a field of {name}", given, names)
-    needed = [f.name for f in fields(kind) if f.metadata != YOUNGER]  # type: ignore[arg-type]
-    missing = [wanted for wanted in needed if wanted not in value]
+    required = [f.name for f in fields(kind) if f.metadata != YOUNGER]  # type: ignore[arg-type]
+    missing = [field_name for field_name in required if field_name not in value]
     if missing:
         raise ValueError(f"{name} must have the field {missing[0]}, got none")
     hints = get_type_hints(kind)
@@ -75,28 +76,29 @@ def differences(one: Any, other: Any, *, ignored: Sequence[str] = ()) -> list[st
     """The fields in which two configs differ, as "model.variant: baseline, mlp-only"."""
     pairs = _flat(asdict(one)), _flat(asdict(other))
     names = dict.fromkeys([*pairs[0], *pairs[1]])
-    found = []
+    differing = []
     for name in names:
         here, there = (pair.get(name) for pair in pairs)
         if here != there and not any(f"{name}.".startswith(f"{part}.") for part in ignored):
-            found.append(f"{name}: {here}, {there}")
-    return found
+            differing.append(f"{name}: {here}, {there}")
+    return differing
 
 
 def _flat(value: Mapping[str, Any], place: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    """{"model": {"layers": 4}} as {"model.layers": 4}; tuples as the lists that JSON has."""
+    leaves: dict[str, Any] = {}
     for name, part in value.items():
         if isinstance(part, Mapping):
-            found |= _flat(part, f"{place}{name}.")
+            leaves |= _flat(part, f"{place}{name}.")
         else:
-            found[place + name] = list(part) if isinstance(part, tuple) else part
-    return found
+            leaves[place + name] = list(part) if isinstance(part, tuple) else part
+    return leaves
 
 
 def converted(value: Any, hint: Any, place: str) -> Any:
-    """The value as the type of its field: lists become tuples, whole numbers floats.
+    """The value as the type of its field: a list becomes a tuple, a whole number a float.
 
-    Raises ValueError where it is of another type.
+    Raises ValueError where it cannot be of that type.
     """
     kind, parts = get_origin(hint), get_args(hint)
     if kind in (Union, UnionType):
@@ -121,14 +123,15 @@ def converted(value: Any, hint: Any, place: str) -> Any:
         return float(value)
     if hint is float and isinstance(value, str) and (number := _number(value)) is not None:
         return number
-    wanted = NoneType if hint is None else kind or hint
-    if hint is not Any and (type(value) is not wanted):
+    # `type(...) is` and not isinstance: True is an int to Python, but not a number of steps.
+    expected = NoneType if hint is None else kind or hint
+    if hint is not Any and (type(value) is not expected):
         raise ValueError(f"{place} must be {_named(hint)}, got {value!r}")
     return value
 
 
 def _number(text: str) -> float | None:
-    """1e-3 is a number, which YAML takes for text because it lacks a point."""
+    """The number in a text such as 1e-3, which YAML reads as text for want of a decimal point."""
     try:
         return float(text) if re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", text) else None
     except OverflowError:

@@ -1,7 +1,7 @@
-"""What ends a command other than bad input (which is a ValueError) and the system (an OSError)."""
+"""Errors that end a command, besides bad input (ValueError) and errors of the system (OSError)."""
 
 from __future__ import annotations
 
 
 class TrainingStopped(RuntimeError):
-    """A run that cannot go on, with the reason; what it had reached is saved."""
+    """A run cannot go on; the message says why. Its last state is saved."""

@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are needed, with an error that says how to get them."""
+"""Optional packages: imported where they are needed, or an error says how to install them."""
 
 from __future__ import annotations
 

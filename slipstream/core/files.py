@@ -1,4 +1,4 @@
-"""Files that are whole or absent: write aside, fsync, rename."""
+"""Files that are complete or absent: written under another name, synced, then renamed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 
 def sha256_of(path: Path) -> str:
-    """The hash of a source file: what publishers of data list, so that the two can be compared."""
+    """The SHA-256 of a source file, the hash that publishers of data list beside their files."""
     with naming(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Have errors of the system name the file: those of writing, as on a full disk, do not."""
+    """Add the file's name to errors of the system: a full disk, for one, is reported without."""
     try:
         yield
     except OSError as error:
@@ -30,9 +30,9 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def publish(aside: Path, path: Path) -> None:
-    """Give a finished file its name: to any reader it is there whole, or not at all.
+    """Rename a finished file to its final name: a reader sees all of it or nothing.
 
-    After a power failure the name may be gone until `sync_folder`, but what has it is whole.
+    A power failure before `sync_folder` may lose the new name, but never leaves a part of the file.
     """
     with aside.open("rb") as file:
         os.fsync(file.fileno())
@@ -50,9 +50,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str, *, durable: bool = True) -> None:
-    """Write a small file, whole or not at all: what was there stays until the new one is safe.
+    """Write a small file completely or not at all: the old one stays until the new one is safe.
 
-    Not `durable`, that holds for a killed process but not for a power failure.
+    Without `durable` this holds if the process is killed, but not after a power failure.
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -69,7 +69,7 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
 
 
 def remove_partials(path: Path) -> None:
-    """Remove what killed processes left of writing this file, and nothing else."""
+    """Remove the partial files that killed processes left behind when they wrote this file."""
     left = re.compile(rf"\.{re.escape(path.name)}\.[0-9]+\.partial")
     for file in path.parent.iterdir():
         if left.fullmatch(file.name) and file.is_file():
@@ -77,7 +77,7 @@ def remove_partials(path: Path) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object, or one sentence that says what the file is instead."""
+    """The JSON object in a file; ValueError says in one sentence what the file is instead."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -88,7 +88,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def json_text(value: Mapping[str, Any], *, spread: tuple[str, ...] = ()) -> str:
-    """JSON with one line a key, and for the keys in `spread` one line an entry of theirs."""
+    """JSON with one line for each key; a key in `spread` has one line for each of its entries."""
     lines = [f"{json.dumps(key)}: {_entry(key, value[key], spread)}" for key in value]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

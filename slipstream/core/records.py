@@ -1,9 +1,9 @@
 """Records: one JSON object a line, appended, never rewritten; and the reader that checks them.
 
 Schema 1. Every row has `schema` (1), `kind` (what was measured), `time` (UTC, ISO 8601) and
-`versions`; the rest belongs to the kind. A row is written by one call, so that a killed process
-leaves at most one unfinished last line: it is no record, the reader passes over it and the next
-append replaces it.
+`versions`; the other fields depend on the kind. A row is written by one call, so that a killed
+process leaves at most one unfinished last line: the reader skips it and the next append replaces
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REQUIRED = {"schema": int, "kind": str, "time": str, "versions": dict}
 
 
 def append_record(path: Path, kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Append one row and return it. NaN and infinities are refused: they are not JSON."""
+    """Append one row and return it. NaN and infinities raise ValueError: JSON has none."""
     clash = sorted(set(fields) & set(_REQUIRED))
     if clash:
         raise ValueError(f"fields must not contain {', '.join(clash)}: every record has its own")

@@ -55,13 +55,13 @@ def device_name(device: torch.device) -> str:
 
 
 def available_cores() -> int:
-    """That this process may run on, which can be fewer than the machine has."""
+    """How many cores this process may run on, which can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
 def multiprocessors(device: torch.device) -> int:
-    """Of a CUDA device; 1 anywhere else."""
+    """The number of multiprocessors of a CUDA device; 1 for any other."""
     if device.type != "cuda":
         return 1
     return torch.cuda.get_device_properties(device).multi_processor_count
@@ -69,7 +69,7 @@ def multiprocessors(device: torch.device) -> int:
 
 @cache
 def shared_memory(device: torch.device) -> int:
-    """Bytes of shared memory that one block may have; anywhere but on CUDA there is no limit."""
+    """Bytes of shared memory that one block may use; without limit on devices other than CUDA."""
     if device.type != "cuda":
         return sys.maxsize
     properties = torch.cuda.get_device_properties(device)
@@ -87,18 +87,19 @@ def package_version(package: str) -> str | None:
 def commit() -> str | None:
     """The commit of the source tree the package runs from, with + where files differ from it.
 
-    What SLIPSTREAM_COMMIT says goes before: the tree may be a copy, with no or an older history.
+    The variable SLIPSTREAM_COMMIT takes precedence: the tree may be a copy, with no history or an
+    older one.
     """
-    named = environment("SLIPSTREAM_COMMIT")
+    given = environment("SLIPSTREAM_COMMIT")
     root = Path(__file__).parents[2]
-    if named or not (root / ".git").exists() or shutil.which("git") is None:
-        return named
+    if given or not (root / ".git").exists() or shutil.which("git") is None:
+        return given
     git = ["git", "-C", str(root)]
-    done = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    if done.returncode:
+    head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    if head.returncode:
         return None
     changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True)
-    return done.stdout.strip() + ("+" if changed.stdout.strip() else "")
+    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
 def versions() -> dict[str, str]:
@@ -108,25 +109,25 @@ def versions() -> dict[str, str]:
 
 @cache  # looking them up takes milliseconds, and a training step may take less
 def _versions() -> dict[str, str]:
-    found = {name: package_version(name) for name in _PACKAGES}
+    packages = {name: package_version(name) for name in _PACKAGES}
     return {
         "python": platform.python_version(),
         "slipstream": VERSION,
-        **{name: version for name, version in found.items() if version},
+        **{name: version for name, version in packages.items() if version},
     }
 
 
 def environment(name: str) -> str | None:
-    """One environment variable; nothing else in the package reads them."""
+    """One environment variable, or None; no other function of the package reads them."""
     return os.environ.get(name)
 
 
 def child_environment(**changes: str) -> dict[str, str]:
-    """This process's environment with some variables changed, for one that it starts."""
+    """This process's environment with some variables changed, for a process that it starts."""
     return {**os.environ, **changes}
 
 
-# Constants, not functions: torch.compile would break its graph at a look into the environment.
+# Constants, not functions: torch.compile breaks its graph where the environment is read.
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 TRITON_INTERPRETED = environment("TRITON_INTERPRET") in ("1", "true", "on")
-"""Whether Triton runs kernels on the CPU; like us, it decides when it is first imported."""
+"""Whether Triton runs kernels on the CPU. Triton too reads the variable once, when imported."""

@@ -1,3 +1,3 @@
-"""The version of the package, here once; pyproject.toml reads it."""
+"""The version of the package; pyproject.toml reads it from here."""
 
 VERSION = "0.1.0"

@@ -1,1 +1,8 @@
-"""What a trained model is worth, and whether a run is what it claims."""
+"""Errors of trained models on a split, and what explains them.
+
+run_evaluation   the evaluation of runs: measured, recorded beside the run, not repeated
+measure          the three measures; evaluate: errors of a model on batches
+predict_sample   the prediction on one sample, for pictures; vtk_export: for ParaView
+slices           entropy and use of the slices; locality: what a pointwise model can reach
+compare          validation errors of variants at equal steps; summary: evaluations over seeds
+"""

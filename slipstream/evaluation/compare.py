@@ -11,13 +11,13 @@ from slipstream.models.variants import BASELINE
 from slipstream.runs.folder import RunFolder
 
 NOTHING = 0.95
-"""A relative L1 error on normalised outputs that a constant may have.
+"""A relative L1 error on normalised outputs at or above this may be that of a constant.
 
-Predicting every field's mean has 1; a constant at the median of the training targets was seen to
-have 0.975, and a model of 100 steps 0.977.
+Predicting every field's mean has the error 1; a constant at the median of the training targets was
+seen to have 0.975, and a model after 100 steps 0.977.
 """
 DIVERGED = 1.5
-"""Last over best validation error."""
+"""A run whose last validation error is more than this times its best has diverged."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Curve:
     variant: str
     seed: int
     errors: dict[int, float]
-    """By step; one that was not finite is left out."""
+    """The validation error by step; those that were not finite are left out."""
     reached: int
     """The last step that was validated."""
     steps: int = 0
-    """That its config asks for; 0 where nobody knows, and any number is enough."""
+    """The steps of its config; 0 where unknown, and then any number counts as finished."""
 
     @property
     def finished(self) -> bool:
@@ -43,15 +43,15 @@ class Curve:
 
     @property
     def failure(self) -> str | None:
-        """Why its best error says nothing of the variant: training diverged, or taught nothing.
+        """Why its best error says nothing about the variant: training diverged, or taught nothing.
 
-        Learning nothing is a failure of the baseline alone. Another variant may be unable to.
+        Only the baseline fails by learning nothing; other variants may be unable to learn.
         """
         best = self.best_until(self.reached)
         if best >= NOTHING and self.variant == BASELINE and self.reached in self.errors:
             means, constant = "that of predicting means 1", f"and a constant may have {NOTHING:g}"
-            beside = means if best >= 1 else constant
-            return f"it learned nothing: its best error is {best:.3g}, {beside}"
+            reference = means if best >= 1 else constant
+            return f"it learned nothing: its best error is {best:.3g}, {reference}"
         return self.divergence
 
     @property
@@ -74,19 +74,19 @@ class Row:
     experiment: str
     variant: str
     step: int
-    """Up to which all variants are compared: the last that every run compared has reached."""
+    """The step up to which the variants are compared: the last that every run has reached."""
     seeds: tuple[int, ...]
     errors: tuple[float, ...]
     """Best validation error of each seed."""
     mean: float
     std: float | None
-    """Over the seeds; None for a single one."""
+    """Standard deviation over the seeds; None for a single one."""
     ratio: float | None
-    """To the mean of the baseline; None without one."""
+    """Mean over the mean of the baseline; None without a baseline."""
 
     @property
     def learned(self) -> bool:
-        """Whether every seed has learned more than a constant until this step."""
+        """Whether every seed is better than a constant at this step."""
         return max(self.errors) < NOTHING
 
 
@@ -111,17 +111,18 @@ def read_curve(folder: RunFolder) -> Curve:
 def compare(curves: Sequence[Curve]) -> list[Row]:
     """A row for each experiment and variant, in the order they come.
 
-    Curves without a validation are left out, and so are those of runs that have not finished, where
-    others of the experiment have. Where budgets differ, every error is the best up to the last step
-    that all of the rest reached; one that was not validated until then is left out too.
+    Left out are curves without a validation and, if a run of the experiment has finished, those
+    that have not. Every error is the best up to the last step that all remaining runs reached; a
+    run that was not validated by then is left out too. With runs of 1,000 and 2,000 steps, the
+    errors are the best of the first 1,000 steps of each.
     """
     rows = []
     for experiment in dict.fromkeys(curve.experiment for curve in curves):
         own = [curve for curve in curves if curve.experiment == experiment]
         done = [curve for curve in own if curve.finished] or own
-        found = [curve for curve in done if curve.errors]
-        if found:
-            rows += _of_experiment(found)
+        validated = [curve for curve in done if curve.errors]
+        if validated:
+            rows += _of_experiment(validated)
     return rows
 
 

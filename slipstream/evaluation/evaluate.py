@@ -13,7 +13,7 @@ from slipstream.metrics import Errors, Groups, Order, error_sums
 
 
 def predict_batch(model: nn.Module, batch: Batch) -> Float[Tensor, "B N k"]:
-    """What a model makes of a batch; a store may have no features at all."""
+    """The model's prediction for a batch; a store may have no features."""
     return model(batch.coords, batch.features if batch.schema.features else None)
 
 
@@ -21,12 +21,12 @@ def predict_batch(model: nn.Module, batch: Batch) -> Float[Tensor, "B N k"]:
 def sample_errors(
     model: nn.Module, batches: Iterable[Batch], groups: Groups, *, order: Order = 1
 ) -> Errors:
-    """The errors of every sample of the batches. One that is not finite stays so."""
+    """The errors of every sample of the batches; NaN and infinities are kept."""
     was_training = model.training
     model.eval()
-    found = []
+    parts = []
     for batch in batches:
         sums = error_sums(predict_batch(model, batch), batch.targets, groups, order=order)
-        found.append(Errors.of(sums, groups, batch.samples))
+        parts.append(Errors.of(sums, groups, batch.samples))
     model.train(was_training)
-    return Errors.joined(groups, found)
+    return Errors.joined(groups, parts)

@@ -1,13 +1,13 @@
-"""What a model without coupling can reach at best, from the physics instead of from a training.
+"""The best that a model without coupling can reach, from the physics instead of from a training.
 
-A pointwise model sees, at each point, what stands there and nothing else. Two problems let one say
-what that is worth, in the metric of the tables (relative L1 per variable, physical units):
+A pointwise model sees the inputs of one point only. For two problems the error of the best such
+model is known, in the metric of the tables (relative L1 per variable, physical units):
 
 * Poisson. At a fixed place, the density seen there is one number, and many draws of the charges
-  say how potential and field are distributed given that number. Their (weighted) median is the best
-  a pointwise model can answer: its error is a lower limit, the paper's locality gap. The potential
-  falls off as 1 / r and the field as 1 / r^2, so the limit is the Green's function's. It is an
-  estimate, known to about 0.01: see `poisson_limit`.
+  show how potential and field are distributed given that number. Their (weighted) median is the
+  best answer of a pointwise model: its error is a lower limit, the paper's locality gap. The
+  potential falls off as 1 / r and the field as 1 / r^2, so the limit is the Green's function's. It
+  is an estimate, known to about 0.01: see `poisson_limit`.
 * Potential flow. Without the integral over the rest of the body, a boundary integral equation
   leaves local-inclination theory: pressure and velocity as functions of the angle between wall and
   stream (in the volume, of the distance from the wall). The best such functions, fitted on the
@@ -31,16 +31,17 @@ from slipstream.physics.poisson import Charges, draw_charges, solution
 from slipstream.runs.evaluation_file import Locality
 
 PLACES, DRAWS, TRIALS, NEIGHBOURS = 128, 12_000, 4_000, 151
-"""Of the Poisson limit: points, draws it is fitted on and tried on, and draws in a median."""
+"""Of the Poisson limit: points, draws to fit the medians, draws to test them, draws in a median."""
 AT_ONCE = 256
 """Draws that are solved together."""
 BINS = 64
-"""Of the angle or the distance."""
+"""Number of bins of the angle or the distance."""
 MOST_ROWS = 500_000
+"""Rows of a split that are read."""
 
 
-def locality(store: Store) -> Locality | None:
-    """For the data of a built-in problem that has one."""
+def find_locality(store: Store) -> Locality | None:
+    """The errors of pointwise answers on a store's problem; None where they are not known."""
     origin = store.manifest.origin
     if origin.source == "poisson":
         options = {k: v for k, v in origin.options.items() if k in ("number", "width", "box")}
@@ -53,31 +54,32 @@ def locality(store: Store) -> Locality | None:
 
 
 def poisson_limit(charges: Charges, seed: int = 0) -> dict[str, float]:
-    """The least mean error of any map of place and density at the place.
+    """The least mean error of any function of a place and of the density at that place.
 
     Medians are too good on the draws they are fitted on and too bad on others, by 0.01 each: the
-    limit is the mean of both. Then it is the same to 0.001 with 51 or 401 draws in a median, and to
-    0.002 with four times the places; other seeds change it with a standard deviation of 0.003. A
-    model measured on a few hundred samples may lie below it by what these samples differ from
-    others, about 0.2 over the root of their number.
+    limit is the mean of both. It then stays the same to 0.001 with 51 or 401 draws in a median, and
+    to 0.002 with four times the places; other seeds change it with a standard deviation of 0.003. A
+    model measured on a few hundred samples may lie below the limit by the scatter of those samples,
+    about 0.2 over the root of their number.
     """
     places = torch.quasirandom.SobolEngine(3, scramble=True, seed=seed).draw(
         PLACES, dtype=torch.float64
     )
     density, target = _solved(places, charges, generator(seed, "locality"))
-    # A sample and its negative are equally likely: all are turned to see a positive density.
+    # A sample and its negative are equally likely, so signs are flipped to a positive density:
+    # a window of the density then holds twice as many draws.
     sign = torch.where(density < 0, -1.0, 1.0).double()
-    found = {}
+    errors = {}
     for name, channels in (("potential", [0]), ("field", [1, 2, 3])):
         values = target[..., channels] * sign[..., None]
-        size = values.abs().sum((1, 2))  # of each draw: the denominator of its error
-        wrong = torch.zeros_like(size)
+        size = values.abs().sum((1, 2))  # the denominator of each draw's error
+        difference = torch.zeros_like(size)
         for place in range(PLACES):
             answer = _answers(density[:, place].abs(), values[:, place], 1 / size)
-            wrong += (answer - values[:, place]).abs().sum(-1)
-        fitted, tried = (wrong / size).split([DRAWS, TRIALS])
-        found[name] = float(fitted.mean() + tried.mean()) / 2
-    return found
+            difference += (answer - values[:, place]).abs().sum(-1)
+        fitted, tested = (difference / size).split([DRAWS, TRIALS])
+        errors[name] = float(fitted.mean() + tested.mean()) / 2
+    return errors
 
 
 def _solved(
@@ -85,7 +87,7 @@ def _solved(
 ) -> tuple[Float[Tensor, "S P"], Float[Tensor, "S P 4"]]:
     """Density, and potential and field, of all draws at all places."""
     drawn = [draw_charges(charges, draw) for _ in range(DRAWS + TRIALS)]
-    # Draws of fewer charges are filled up with some of charge 0, and width 1.
+    # Draws of fewer charges are padded with charges of 0 and width 1, which add nothing.
     centre, width, charge = (
         pad_sequence(list(part), batch_first=True, padding_value=fill)
         for part, fill in zip(zip(*drawn, strict=True), (0.0, 1.0, 0.0), strict=True)
@@ -97,9 +99,10 @@ def _solved(
 def _answers(
     seen: Float[Tensor, " S"], values: Float[Tensor, "S K"], weight: Float[Tensor, " S"]
 ) -> Float[Tensor, "S K"]:
-    """For every draw, the weighted median over the fitted ones that saw nearly the same.
+    """For every draw, the weighted median over the fitting draws with nearly the same density.
 
-    Those are a window in the order of what was seen; a quarter of a window further is the next.
+    The fitting draws are sorted by density; windows of NEIGHBOURS of them begin a quarter of a
+    window apart, and every draw gets the median of the window whose centre is nearest.
     """
     step = max(1, NEIGHBOURS // 4)
     order = seen[:DRAWS].argsort()
@@ -115,7 +118,7 @@ def _answers(
 def weighted_median(
     values: Float[Tensor, "*B M"], weights: Float[Tensor, "*B M"]
 ) -> Float[Tensor, "*B"]:
-    """Of each row: the value at which half of the weight is reached."""
+    """For each row, the value at which half of the weight is reached."""
     ordered, order = values.sort(-1)
     reached = weights.gather(-1, order).cumsum(-1)
     place = (reached < reached[..., -1:] / 2).sum(-1, keepdim=True)
@@ -123,7 +126,7 @@ def weighted_median(
 
 
 def inclination_errors(store: Store) -> dict[str, float]:
-    """Test errors of the best functions of angle (surface) or distance (volume) alone."""
+    """Test errors of the best functions of only the angle (surface) or the distance (volume)."""
     seen, along, targets, _ = _local(store, "train")
     low, high = float(seen.min()), float(seen.max())
     bins = _bins(seen, low, high)
@@ -132,13 +135,15 @@ def inclination_errors(store: Store) -> dict[str, float]:
     for name, channels in groups.items():
         value = _projected(targets[:, list(channels)], along)
         tables[name] = torch.stack([_median(value[bins == b]) for b in range(BINS)])
-    return _tried(store, tables, low, high)
+    return _test_errors(store, tables, low, high)
 
 
-def _tried(store: Store, tables: Mapping[str, Tensor], low: float, high: float) -> dict[str, float]:
+def _test_errors(
+    store: Store, tables: Mapping[str, Tensor], low: float, high: float
+) -> dict[str, float]:
     seen, along, targets, sample = _local(store, "test")
     bins = _bins(seen, low, high)
-    found = {}
+    errors = {}
     for name, channels in variables(store.schema).items():
         truth = targets[:, list(channels)]
         answer = tables[name][bins][:, None]
@@ -149,12 +154,15 @@ def _tried(store: Store, tables: Mapping[str, Tensor], low: float, high: float) 
             torch.zeros(count, dtype=torch.float64).index_add_(0, sample, part.abs().sum(-1))
             for part in (answer - truth, truth)
         ]
-        found[name] = float((sums[0] / sums[1]).mean())
-    return found
+        errors[name] = float((sums[0] / sums[1]).mean())
+    return errors
 
 
 def _local(store: Store, split: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What local theory sees (N), the direction it gives a vector (N 3), targets, sample."""
+    """For each row: angle or distance (N), direction of the vector answer (N 3), targets, sample.
+
+    On a surface the flow follows the wall, so the direction is the stream without its normal part.
+    """
     ids = store.ids(split)
     rows = [
         torch.from_numpy(store.array(i)[: max(1, MOST_ROWS // len(ids))].copy()).double()
@@ -179,7 +187,7 @@ def _local(store: Store, split: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _projected(values: Tensor, along: Tensor) -> Tensor:
-    """A scalar itself; of a vector, its length along a direction over that of the direction."""
+    """A scalar as it is; of a vector, the factor that scales `along` to its projection."""
     if values.shape[-1] == 1:
         return values[:, 0]
     return (values * along).sum(-1) / along.square().sum(-1).clamp(min=1e-12)

@@ -1,8 +1,8 @@
-"""What a run predicts on all points of one sample, for pictures.
+"""The prediction of a model on all points of one sample, for pictures.
 
-The points of a sample lie in the store in an order drawn at random, so consecutive ones are a
-random subset: the sample is predicted a subset at a time, each as dense as the draws of the
-training, and together they are all of its points, each predicted once.
+The points of a sample are stored in random order, so consecutive ones are a random subset. The
+sample is predicted one subset at a time, each as dense as the draws of the training; together they
+are all of its points, each predicted once.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from slipstream.runs.model_file import TrainedModel
 from slipstream.runs.prediction_file import Prediction
 
 MOST_POINTS = 200_000
-"""That a picture has."""
+"""The largest number of points in a picture, unless the model needs more at once."""
 WEIGHT_POINTS = 16_384
-"""At which the slice weights are kept."""
+"""The number of points at which the slice weights are kept."""
 
 
 @torch.no_grad()
@@ -44,11 +44,12 @@ def predict_sample(
     weights: list[Tensor] = []
     layers: list[LayerSlices] = []
     for start in range(0, used, size):
-        # the last subset is as large as the others: some of its points were predicted before
+        # The last subset must be as dense as the others, so it begins earlier and its first points
+        # are dropped: 10 points in subsets of 4 are rows 0-3, 4-7 and 6-9, of which 6-7 go.
         first = min(start, used - size)
         with probing(trained.model, WEIGHT_POINTS) as probe:
-            found = _predict(trained, rows[first : first + size], store, sample)
-        values.append(found[start - first :])
+            predicted = _predict(trained, rows[first : first + size], store, sample)
+        values.append(predicted[start - first :])
         layers = layers or list(probe.layers.values())
         if probe.weights is not None and start < WEIGHT_POINTS:
             weights.append(probe.weights[start - first :].half().cpu())
@@ -78,8 +79,8 @@ def _prediction(
     parts = {part: rows[:, schema.columns(part)] for part in ("coords", "features", "targets")}
     groups = variables(schema)
     sums = error_sums(values[None], parts["targets"][None], groups)
-    found = Errors.of(sums, groups, [sample]).samples[sample]
-    errors = [e if e is not None and math.isfinite(e) else None for e in found]
+    raw_errors = Errors.of(sums, groups, [sample]).samples[sample]
+    errors = [e if e is not None and math.isfinite(e) else None for e in raw_errors]
     return Prediction(
         experiment=config.experiment,
         variant=config.model.variant,

@@ -1,6 +1,7 @@
-"""The evaluation of runs: measured, written beside the run, and not done again where it is there.
+"""The evaluation of runs: measured once, and recorded in the folder of the run.
 
-The runs of one experiment are pictured on the same sample: the one of median error of the baseline.
+The pictures of one experiment show the same sample in all runs: the one on which the baseline has
+its median error.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from slipstream.core.runtime import device_name
 from slipstream.data.store import Store, data_hash, open_store
-from slipstream.evaluation.locality import locality
+from slipstream.evaluation.locality import find_locality
 from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
 from slipstream.models.variants import BASELINE
@@ -30,49 +31,53 @@ from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import TrainedModel, load_model
 from slipstream.runs.prediction_file import write_prediction
 
-Watch = Callable[[str, int, int], None]
-"""Told the run's name, samples measured and samples in all."""
+WatchSamples = Callable[[str, int, int], None]
+"""Called with the run's name, samples measured and samples in all."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class EvaluationRequest:
+    """How runs are to be evaluated."""
+
     protocol: Protocol = Protocol()
     pictures: tuple[str, ...] = ()
-    """Samples to predict on; none for the one of median error."""
+    """Samples to predict for pictures; empty for the one of median error."""
     device: str = "auto"
     store: Path | None = None
-    """Where the data are now, if not where the run found them."""
+    """Where the data are now, if they were moved since the training."""
     again: bool = False
-    """Measure also what is there."""
+    """Whether to measure again what has an evaluation already."""
 
 
 def evaluate_runs(
-    runs: Iterable[RunFolder], wanted: Wanted, watch: Watch = lambda name, done, total: None
+    runs: Iterable[RunFolder],
+    request: EvaluationRequest,
+    watch: WatchSamples = lambda name, done, total: None,
 ) -> list[Evaluation]:
-    """The evaluation of each run, in their order, new or as it was.
+    """The evaluation of each run, in the order given; an existing one is read, not repeated.
 
-    Raises ValueError where a run has no model or its data are gone or not what it was trained on.
+    Raises ValueError where a run has no model, or where its data are missing or have changed.
     """
     runs = list(runs)
-    found: dict[Path, Evaluation] = {}
-    local: dict[str, Locality | None] = {}
-    chosen: dict[tuple[str, str], tuple[str, ...]] = {}
+    evaluations: dict[Path, Evaluation] = {}
+    localities: dict[str, Locality | None] = {}  # by data hash
+    chosen: dict[tuple[str, str], tuple[str, ...]] = {}  # pictures by experiment and data hash
     for run in sorted(runs, key=_baseline_first):
-        trained = load_model(run.path, device=wanted.device)
+        trained = load_model(run.path, device=request.device)
         key = (trained.config.experiment, trained.about["data_hash"])
-        pictures = wanted.pictures or chosen.get(key, ())
-        protocol = _protocol(wanted, trained, run)
-        one = None if wanted.again else _newest(run, trained, protocol, pictures)
+        pictures = request.pictures or chosen.get(key, ())
+        protocol = _protocol(request, trained, run)
+        one = None if request.again else _newest(run, trained, protocol, pictures)
         if one is None:
-            store = open_data_of(trained, wanted.store, run)
-            if key[1] not in local:
-                local[key[1]] = _locality(store, protocol)
+            store = open_data_of(trained, request.store, run)
+            if key[1] not in localities:
+                localities[key[1]] = _locality(store, protocol)
             one = _evaluate(run, trained, store, protocol, pictures, watch)
-            one = replace(one, locality=local[key[1]])
+            one = replace(one, locality=localities[key[1]])
             append_evaluation(run, one)
         chosen.setdefault(key, one.pictures)
-        found[run.path] = one
-    return [found[run.path] for run in runs]
+        evaluations[run.path] = one
+    return [evaluations[run.path] for run in runs]
 
 
 def _baseline_first(run: RunFolder) -> tuple[bool, int]:
@@ -80,27 +85,27 @@ def _baseline_first(run: RunFolder) -> tuple[bool, int]:
     return config.model.variant != BASELINE, config.seed
 
 
-def _protocol(wanted: Wanted, trained: TrainedModel, run: RunFolder) -> Protocol:
-    """As it comes out for a run; where its data are gone, by its config alone."""
+def _protocol(request: EvaluationRequest, trained: TrainedModel, run: RunFolder) -> Protocol:
+    """The protocol as it applies to a run; where its data are missing, judged by its config."""
     points = trained.config.data.points
     try:
-        store = open_store(_place(trained, wanted.store, run))
-    except (ValueError, OSError):  # which is told where they are needed
-        return wanted.protocol.on(points)
-    samples = store.splits.get(wanted.protocol.split, ())
-    return wanted.protocol.on(points, [store.rows(sample) for sample in samples])
+        store = open_store(_place(trained, request.store, run))
+    except (ValueError, OSError):  # `open_data_of` raises a sentence if the data are needed
+        return request.protocol.on(points)
+    samples = store.splits.get(request.protocol.split, ())
+    return request.protocol.on(points, [store.rows(sample) for sample in samples])
 
 
 def _newest(
     run: RunFolder, trained: TrainedModel, protocol: Protocol, pictures: Sequence[str]
 ) -> Evaluation | None:
-    """The newest evaluation of this very model by this protocol, with these pictures."""
+    """The newest evaluation of the same weights by the same protocol, with these pictures."""
     weights = weights_hash(dict(trained.model.named_parameters()))
-    before = read_evaluations(run)
-    for one in reversed(before):
-        there = len(predictions_of(run, one, before)) == len(one.pictures)
+    earlier = read_evaluations(run)
+    for one in reversed(earlier):
+        complete = len(predictions_of(run, one, earlier)) == len(one.pictures)
         same = one.weights == weights and one.protocol == protocol
-        if same and there and set(pictures) <= set(one.pictures):
+        if same and complete and set(pictures) <= set(one.pictures):
             return one
     return None
 
@@ -111,7 +116,7 @@ def _evaluate(
     store: Store,
     protocol: Protocol,
     pictures: Sequence[str],
-    watch: Watch,
+    watch: WatchSamples,
 ) -> Evaluation:
     """Measure, and write the predictions."""
     dataset = make_dataset(store, trained, protocol)
@@ -153,8 +158,8 @@ def _evaluate(
 
 
 def _locality(store: Store, protocol: Protocol) -> Locality | None:
-    measures = protocol.split == "test" and store.splits.get("test")
-    return locality(store) if measures else None
+    has_test = protocol.split == "test" and store.splits.get("test")
+    return find_locality(store) if has_test else None
 
 
 def _place(trained: TrainedModel, store: Path | None, run: RunFolder) -> Path:
@@ -162,17 +167,17 @@ def _place(trained: TrainedModel, store: Path | None, run: RunFolder) -> Path:
 
 
 def open_data_of(trained: TrainedModel, store: Path | None, run: RunFolder) -> Store:
-    """The store that a run was trained on; ValueError where it has moved or is another."""
+    """The store that a run was trained on; ValueError where it has moved or has other data."""
     place = _place(trained, store, run)
     if not place.is_dir():
         raise ValueError(
             f"the store of {run.path} must be at {place}, got no such folder (--store says where"
             " it is now)"
         )
-    found = open_store(place)
-    if data_hash(found) != trained.about["data_hash"]:
+    opened = open_store(place)
+    if data_hash(opened) != trained.about["data_hash"]:
         raise ValueError(
             f"{place} must hold the data that {run.path} was trained on, hash"
-            f" {trained.about['data_hash'][:12]}, got {data_hash(found)[:12]}"
+            f" {trained.about['data_hash'][:12]}, got {data_hash(opened)[:12]}"
         )
-    return found
+    return opened

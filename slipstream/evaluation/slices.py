@@ -1,12 +1,12 @@
-"""What the slices of a trained model look like: per layer and head, streamed over the points.
+"""Entropy, effective number and use of the slices of a trained model, per layer and head.
 
     with probing(model) as probe:
         model(coords, features)
     probe.layers["blocks.0.coupling.slice_slots"].entropy
 
-The weights (N, H, G) of a layer are never held but for a chunk of points. Weights normalised over
-the points (LinearNO's slice weights) say nothing about how a point is shared out, so for those
-variants the deslice weights, which are normalised over the slots, are the ones that are looked at.
+The weights (N, H, G) of a layer are in memory for one chunk of points at a time. Weights normalised
+over the points (LinearNO's slice weights) say nothing about how a point is divided among the
+slices, so for those variants the deslice weights, which are normalised over the slots, are used.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ DEAD = 0.01
 
 @dataclass
 class Probe:
-    """What the last forward pass inside `probing` showed."""
+    """The slices of the last forward pass inside `probing`."""
 
     points: int
-    """Of which the weights of the last layer are kept."""
+    """The number of points at which the weights of the last layer are kept."""
     layers: dict[str, LayerSlices] = field(default_factory=dict)
     weights: Float[Tensor, "M H G"] | None = None
-    """Of the last layer that slices."""
+    """Weights of the last layer with slices."""
 
 
 @contextmanager
 def probing(model: nn.Module, points: int = 0) -> Iterator[Probe]:
-    """Look at every membership that the model makes inside; a layer at a time is held."""
+    """Record every membership that the model makes inside the context, one layer at a time."""
     probe = Probe(points)
     handles = [
-        module.register_forward_hook(_looker(name, probe))
+        module.register_forward_hook(_recorder(name, probe))
         for name, module in model.named_modules()
         if isinstance(module, Slots) and module.over == "slots" and not _is_second(name, model)
     ]
@@ -62,24 +62,24 @@ def probing(model: nn.Module, points: int = 0) -> Iterator[Probe]:
 
 
 def _is_second(name: str, model: nn.Module) -> bool:
-    """Whether these are the deslice slots of a layer whose slice slots are looked at."""
+    """Whether these are the deslice slots of a layer whose slice slots are recorded already."""
     parent, _, own = name.rpartition(".")
     slicing = getattr(model.get_submodule(parent), "slice_slots", None)
     return own == "deslice_slots" and isinstance(slicing, Slots) and slicing.over == "slots"
 
 
-def _looker(name: str, probe: Probe) -> Callable[[nn.Module, object, Membership], None]:
-    def look(_: nn.Module, __: object, membership: Membership) -> None:
-        probe.layers[name] = describe(name, membership)
+def _recorder(name: str, probe: Probe) -> Callable[[nn.Module, object, Membership], None]:
+    def record(_: nn.Module, __: object, membership: Membership) -> None:
+        probe.layers[name] = layer_slices(name, membership)
         if probe.points:
             first = replace(membership, query=membership.query[:, : probe.points])
             probe.weights = torch.cat(list(chunked_weights(first)))
 
-    return look
+    return record
 
 
-def describe(name: str, membership: Membership) -> LayerSlices:
-    """The statistics of a layer on one sample."""
+def layer_slices(name: str, membership: Membership) -> LayerSlices:
+    """Temperature, entropy, effective number and dead slices of a layer on one sample."""
     heads, slots = membership.heads, membership.slices
     entropy = torch.zeros(heads, dtype=torch.float64)
     mass = torch.zeros(heads, slots, dtype=torch.float64)
@@ -119,7 +119,7 @@ def chunked_weights(membership: Membership) -> Iterator[Float[Tensor, "n H G"]]:
 
 
 def point_entropy(weights: Float[Tensor, "n H G"]) -> Float[Tensor, "n H"]:
-    """Of each point's weights, in nats."""
+    """Entropy of each point's weights, in nats."""
     return torch.special.entr(weights).sum(-1)
 
 
@@ -134,9 +134,9 @@ class Match:
 
 
 def match_slices(first: NDArray[Any], second: NDArray[Any]) -> list[Match]:
-    """Pair up the columns of two (points, functions), by the Hungarian method, closest first.
+    """Pair up the columns of two (points, functions) by the Hungarian method, closest first.
 
-    The sum of the cosine similarities over all pairs is the largest there is.
+    No other pairing has a larger sum of cosine similarities.
     """
     if len(first) != len(second):
         raise ValueError(
@@ -145,10 +145,10 @@ def match_slices(first: NDArray[Any], second: NDArray[Any]) -> list[Match]:
     optimize = need("scipy.optimize", "mesh")
     similarity = _unit_columns(first).T @ _unit_columns(second)
     rows, columns = optimize.linear_sum_assignment(-similarity)
-    found = [
+    matches = [
         Match(int(r), int(c), float(similarity[r, c])) for r, c in zip(rows, columns, strict=True)
     ]
-    return sorted(found, key=lambda match: -match.similarity)
+    return sorted(matches, key=lambda match: -match.similarity)
 
 
 def _unit_columns(functions: NDArray[Any]) -> NDArray[np.float64]:

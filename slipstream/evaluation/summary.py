@@ -20,13 +20,13 @@ class Summary:
     """None for the mean over groups."""
     seeds: tuple[int, ...]
     values: tuple[float, ...]
-    """Of each seed, the mean over its repeats."""
+    """The mean over the repeats, of each seed."""
     noise: float | None
     """Largest relative standard deviation over the repeats of a seed; None without repeats."""
     draw_std: float | None
     """Standard deviation over the repeats, the mean over the seeds; None without repeats."""
     draw_relative_std: float | None
-    """That of each seed over its mean, likewise."""
+    """Standard deviation over the repeats by their mean; mean over the seeds, None without."""
 
     @property
     def mean(self) -> float:
@@ -34,7 +34,7 @@ class Summary:
 
     @property
     def std(self) -> float | None:
-        """Over the seeds; None for a single one."""
+        """Standard deviation over the seeds; None for a single one."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property
@@ -48,13 +48,13 @@ def summarise(evaluations: Iterable[Evaluation]) -> list[Summary]:
     A number that a seed does not have, or that is not finite there, is left out for that seed. Of
     two evaluations of a seed the last counts.
     """
-    found: dict[tuple[str, str, str, str | None], dict[int, Number]] = {}
+    numbers: dict[tuple[str, str, str, str | None], dict[int, Number]] = {}
     last = {(one.experiment, one.variant, one.seed): one for one in evaluations}
     for one in last.values():
         for number in one.numbers:
             if number.mean is not None:
                 key = (one.experiment, one.variant, number.measure, number.variable)
-                found.setdefault(key, {})[one.seed] = number
+                numbers.setdefault(key, {})[one.seed] = number
     return [
         Summary(
             *key,
@@ -64,18 +64,18 @@ def summarise(evaluations: Iterable[Evaluation]) -> list[Summary]:
             draw_std=_mean(n.std for n in by_seed.values()),
             draw_relative_std=_mean(n.relative_std for n in by_seed.values()),
         )
-        for key, by_seed in found.items()
+        for key, by_seed in numbers.items()
     ]
 
 
 def definition_of(evaluation: Evaluation, measure: str) -> str:
-    """What the number of a seed is: a mean. Older records say that of their spread as well."""
+    """What the number of a seed is: a mean. Older records define mean and spread together."""
     text = evaluation.definitions.get(measure, "")
     return text.replace("mean and standard deviation over", "mean over")
 
 
 def spread_text(summaries: Iterable[Summary]) -> str:
-    """What ± is, where some number has it."""
+    """What ± means, if a number has it; else nothing."""
     several = any(summary.std is not None for summary in summaries)
     return "±: standard deviation over the seeds." if several else ""
 

@@ -18,33 +18,33 @@ def point_arrays(prediction: Prediction) -> dict[str, NDArray[Any]]:
 
     Where the slice weights are known at fewer points than the fields, they are NaN at the others.
     """
-    schema, found = prediction.schema, {}
-    for part, given in (("features", prediction.features), ("targets", prediction.truth)):
+    schema, arrays = prediction.schema, {}
+    for part, values in (("features", prediction.features), ("targets", prediction.truth)):
         for field in getattr(schema, part):
             columns, start = schema.columns(field.name), schema.columns(part).start
             own = slice(columns.start - start, columns.stop - start)
-            found[field.name] = _array(given[:, own].numpy())
+            arrays[field.name] = _array(values[:, own].numpy())
             if part == "targets":
                 predicted = _array(prediction.values[:, own].numpy())
-                found[f"{field.name}_prediction"] = predicted
-                found[f"{field.name}_error"] = predicted - found[field.name]
+                arrays[f"{field.name}_prediction"] = predicted
+                arrays[f"{field.name}_error"] = predicted - arrays[field.name]
     if prediction.weights is not None:
         weights = prediction.weights.float()
         points, (_, heads, slices) = len(prediction.coords), weights.shape
-        found["entropy"] = _padded(point_entropy(weights).mean(-1).numpy(), points)
+        arrays["entropy"] = _padded(point_entropy(weights).mean(-1).numpy(), points)
         for head in range(heads):
             for slot in range(slices):
                 name = f"slice_{head}_{slot}"
-                found[name] = _padded(weights[:, head, slot].numpy(), points)
-    return found
+                arrays[name] = _padded(weights[:, head, slot].numpy(), points)
+    return arrays
 
 
 def write_vtp(path: Path, prediction: Prediction) -> None:
-    """Raises ValueError where pyvista is not installed."""
+    """Write a prediction as a .vtp file; ValueError where pyvista is not installed."""
     pyvista = need("pyvista", "mesh")
-    coords = np.zeros((len(prediction.coords), 3), np.float32)
-    given = prediction.coords.numpy()[:, :3]
-    coords[:, : given.shape[1]] = given
+    coords = np.zeros((len(prediction.coords), 3), np.float32)  # VTK wants three, also in 2D
+    own_coords = prediction.coords.numpy()[:, :3]
+    coords[:, : own_coords.shape[1]] = own_coords
     cloud = pyvista.PolyData(coords)
     for name, values in point_arrays(prediction).items():
         cloud.point_data[name] = values
@@ -56,6 +56,6 @@ def _array(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _padded(values: NDArray[Any], points: int) -> NDArray[Any]:
-    found = np.full(points, np.nan, np.float32)
-    found[: len(values)] = values
-    return found
+    padded = np.full(points, np.nan, np.float32)
+    padded[: len(values)] = values
+    return padded

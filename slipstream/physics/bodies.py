@@ -5,8 +5,8 @@ p is a sum of real spherical harmonics of degrees 1 to 3. Every ray from the cen
 so it cannot meet itself. Its outward normal is along A^-1 (s - g), g the gradient of p on the
 sphere.
 
-Bodies and spheres are made of sums in a fixed order, not of matrix products: those of a CPU's
-library may differ in the last digit from one process to the next (seen with sixteen threads).
+Bodies and spheres are computed by sums in a fixed order, not by matrix products: the products of a
+CPU's library may differ in the last digit from one process to the next (seen with sixteen threads).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class WallPoints:
-    """Points of a smooth body; what several answers need is worked out once."""
+    """Points of a smooth body; what several properties need is computed once."""
 
     body: Body
     directions: Float[Tensor, "P 3"]
@@ -83,7 +83,7 @@ class WallPoints:
         return unit((s - (slope - (slope * s).sum(-1, keepdim=True) * s)) / self.body.axes)
 
     def tangents(self, along: Float[Tensor, "P 3"]) -> Float[Tensor, "P 3"]:
-        """Derivatives of `positions` when the unit vectors change `along` tangents of theirs."""
+        """Derivatives of `positions` when the unit vectors change along these tangents."""
         growth = (self._slope * along).sum(-1, keepdim=True)
         return self.body.axes * (along + self.directions * growth) * self._radius
 
@@ -93,14 +93,14 @@ class WallPoints:
 
     @cached_property
     def _slope(self) -> Float[Tensor, "P 3"]:
-        """Gradient of the radius's logarithm by the vectors, as if they were of any length."""
+        """Gradient of the radius's logarithm, taken as a polynomial of vectors of any length."""
         _, first, second, third = self._polynomial.split((1, 3, 9, 27))
         of_squares = self._powers[:, 4:13] @ third.view(9, 3)
         return first + 2 * self.directions @ second.view(3, 3) + 3 * of_squares
 
     @cached_property
     def _polynomial(self) -> Float[Tensor, " 40"]:
-        """The radius's logarithm in `powers`."""
+        """The factors of `powers` whose sum is the radius's logarithm."""
         return (_harmonic_terms(self.directions.device) * self.body.modes).sum(-1)
 
     @cached_property
@@ -119,8 +119,8 @@ def sphere(radius: float = 1.0, centre: Sequence[float] = (0.0, 0.0, 0.0)) -> Bo
 
 
 def draw_body(family: str, amplitude: float, draw: torch.Generator) -> Body:
-    """A body round the origin whose logarithmic radius factor has a root mean square near
-    `amplitude`."""
+    """A body around the origin. The logarithm of its radius over that of its ellipsoid has a root
+    mean square near `amplitude`."""
     check_choice("family", family, FAMILIES)
     low, high = torch.tensor(FAMILIES[family], dtype=torch.float64).unbind(1)
     axes = low + (high - low) * torch.rand(3, generator=draw, dtype=torch.float64)
@@ -129,23 +129,23 @@ def draw_body(family: str, amplitude: float, draw: torch.Generator) -> Body:
 
 
 def place_apart(first: Body, second: Body, *, gap: float, direction: Tensor) -> tuple[Body, Body]:
-    """The two, moved apart along a unit vector until a slab of this thickness lies between them,
-    and their middle put at the origin.
+    """The two bodies, moved apart along a unit vector until a slab of thickness `gap` lies between
+    them, with the origin in the middle.
 
-    Raises ValueError where the bodies are so rough that twice as fine a look finds a slab thinner
+    Raises ValueError where the bodies are so rough that on a mesh twice as fine the slab is thinner
     by a tenth.
     """
     offset = (gap - slab_between(first, second, direction, 12)) * direction
     placed = first.moved(-offset / 2), second.moved(offset / 2)
-    found = float(slab_between(*placed, direction, 24))
-    if found < 0.9 * gap:
-        raise ValueError(f"bodies must lie {gap:.3g} apart, got {found:.3g} after a finer look")
+    thickness = float(slab_between(*placed, direction, 24))
+    if thickness < 0.9 * gap:
+        raise ValueError(f"bodies must lie {gap:.3g} apart, got {thickness:.3g} after a finer look")
     return placed
 
 
 def slab_between(first: Body, second: Body, direction: Tensor, frequency: int) -> Tensor:
-    """Thickness of the slab across a unit vector that has the first body behind it and the second
-    before it; negative where there is none. Seen at the vertices of an icosphere."""
+    """Thickness of the slab, normal to a unit vector, with the first body behind and the second in
+    front of it; negative where there is none. Measured at the vertices of an icosphere."""
     s = icosphere(frequency, direction.device).vertices
     ahead, behind = ((body.at(s).positions * direction).sum(-1) for body in (second, first))
     return ahead.min() - behind.max()
@@ -170,11 +170,11 @@ _HARMONICS: tuple[dict[str, float], ...] = (
     {"yzz": 5 * _ROOT(21 / 8), "y": -_ROOT(21 / 8)},
     {"zzz": 5 * _ROOT(7) / 2, "z": -3 * _ROOT(7) / 2},
 )
-"""Factors of the products of coordinates."""
+"""Each harmonic as factors of products of coordinates: "xy" is x times y, "" the constant 1."""
 
 
 def powers(s: Float[Tensor, "P 3"]) -> Float[Tensor, "P 40"]:
-    """1, s, and all products of two and of three coordinates: a few kernels for any polynomial."""
+    """1, s, and all products of two and three coordinates: any cubic polynomial is then one sum."""
     second = (s[:, :, None] * s[:, None]).flatten(1)
     third = (second[:, :, None] * s[:, None]).flatten(1)
     return torch.cat((torch.ones_like(s[:, :1]), s, second, third), 1)
@@ -182,26 +182,29 @@ def powers(s: Float[Tensor, "P 3"]) -> Float[Tensor, "P 40"]:
 
 @cache
 def _harmonic_terms(device: torch.device) -> Float[Tensor, "40 15"]:
-    """`_HARMONICS` in `powers`; a product that comes several times gets equal shares."""
+    """`_HARMONICS` as factors of `powers`.
+
+    `powers` has xy and yx, each of which gets half of the factor of "xy".
+    """
     names = ("".join(axes) for degree in range(4) for axes in product("xyz", repeat=degree))
-    places = {name: place for place, name in enumerate(names)}
-    terms = torch.zeros(len(places), len(_HARMONICS), dtype=torch.float64)
+    rows = {name: row for row, name in enumerate(names)}
+    terms = torch.zeros(len(rows), len(_HARMONICS), dtype=torch.float64)
     for column, harmonic in enumerate(_HARMONICS):
         for name, factor in harmonic.items():
-            same = ["".join(order) for order in permutations(name)]
-            for order in same:
-                terms[places[order], column] += factor / len(same)
+            orders = ["".join(order) for order in permutations(name)]
+            for order in orders:
+                terms[rows[order], column] += factor / len(orders)
     return terms.to(device)
 
 
 @cache
 def icosphere(frequency: int, device: torch.device = _CPU) -> TriangleMesh:
-    """The icosahedron, every face cut into frequency^2 triangles, projected on the unit sphere."""
+    """The icosahedron, each face cut into frequency^2 triangles, projected onto the unit sphere."""
     check_whole("frequency", frequency, 1)
     if device != _CPU:
-        return icosphere(frequency).to(device)  # made in one place, so that devices agree
+        return icosphere(frequency).to(device)  # always made on the CPU, so that devices agree
     vertices, faces = _icosahedron()
-    # Each face gets its own lattice; lattice points on common edges are then made one.
+    # Each face gets its own lattice; lattice points on common edges are merged below.
     inner = [(i, j) for i in range(frequency + 1) for j in range(frequency + 1 - i)]
     number = {pair: k for k, pair in enumerate(inner)}
     shares = torch.tensor([(frequency - i - j, i, j) for i, j in inner], dtype=torch.float64)
@@ -211,8 +214,8 @@ def icosphere(frequency: int, device: torch.device = _CPU) -> TriangleMesh:
         for i, j in inner
         if i + j < frequency - 1
     ]
-    # Not as a matrix product: fused products and sums would give the points of a common edge other
-    # last digits in either face, and which of the two stays would be left to the threads.
+    # Not as a matrix product: with fused multiply-adds the points of a common edge would differ in
+    # their last digits between the two faces, and threads would decide which of the two is kept.
     corners = vertices[faces][:, None]
     lattice = (corners * (shares / frequency)[:, :, None]).sum(2)  # (20, lattice points, 3)
     cells = torch.tensor(up + down) + len(inner) * torch.arange(20)[:, None, None]

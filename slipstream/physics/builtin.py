@@ -1,6 +1,7 @@
-"""The built-in problems as sources for a point store: data that can be checked, without a download.
+"""The built-in problems as sources for a point store: data that need no download.
 
-Sample k is a pure function of (problem, points, seed, k), whatever else is made with it.
+Sample k is a pure function of (problem, config, points, seed, k): it does not depend on how many
+other samples are made.
 """
 
 from __future__ import annotations
@@ -23,34 +24,34 @@ from slipstream.physics.potential_flow import PotentialFlow
 from slipstream.physics.taylor_green import TaylorGreen
 
 LAGS = 6
-"""Most stored states between the two of a Taylor-Green pair."""
+"""How many stored states a Taylor-Green pair lies apart at most."""
 
 Parts = tuple[Tensor, Tensor, Tensor]
 """Coords, features and targets of one sample, (N, columns) each."""
-Config = Charges | PotentialFlow | TaylorGreen
-"""Which samples a problem may have, the number of points aside."""
+ProblemConfig = Charges | PotentialFlow | TaylorGreen
+"""The distribution that samples are drawn from, without the number of points."""
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What a built-in problem consists of."""
+class BuiltinProblem:
+    """Fields, generator and default config of a built-in problem."""
 
     schema: Schema
     make: Callable[[Any, int, int, int, str], Parts]
     """config, points, seed, sample, device -> the sample's columns."""
-    config: Config
-    """The one that is taken where none is given."""
+    config: ProblemConfig
+    """The default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Generated:
-    """What all sources here share: numbered samples, without files, whose splits are drawn."""
+    """Common to all sources here: numbered samples, without files, whose splits are drawn."""
 
     samples: int
     points: int
     seed: int = 0
     device: str = "cpu"
-    """Where samples are computed; devices differ by rounding alone."""
+    """Where samples are computed; results of devices differ by rounding only."""
 
     def __post_init__(self) -> None:
         check_whole("samples", self.samples, 1)
@@ -71,7 +72,7 @@ class BuiltinSource(_Generated):
     """`samples` samples of `points` points of a built-in problem."""
 
     problem: str
-    config: Config
+    config: ProblemConfig
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,7 +88,7 @@ class BuiltinSource(_Generated):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The number of samples is not among them: a store may grow."""
+        """Config, points and seed; not the number of samples, so that a store may grow."""
         return {**asdict(self.config), "points": self.points, "seed": self.seed}
 
     def read(self, sample: str) -> Cloud:
@@ -101,7 +102,7 @@ class BuiltinSource(_Generated):
         return Cloud(self.schema, arrays)
 
 
-def _poisson() -> Problem:
+def _poisson() -> BuiltinProblem:
     def make(charges: Charges, points: int, seed: int, sample: int, device: str) -> Parts:
         cloud = poisson.make_samples(1, points, seed=seed, first=sample, charges=charges)
         return cloud.coords[0], cloud.features[0], cloud.targets[0]
@@ -111,31 +112,31 @@ def _poisson() -> Problem:
         features=(Field("density"),),
         targets=(Field("potential"), Field("field", components=3)),
     )
-    return Problem(schema, make, Charges())
+    return BuiltinProblem(schema, make, Charges())
 
 
-def _potential_flow(name: str) -> Problem:
-    quantities = potential_flow.PROBLEMS[name]
+def _potential_flow(name: str) -> BuiltinProblem:
+    columns = potential_flow.COLUMNS[name]
 
     def make(config: PotentialFlow, points: int, seed: int, sample: int, device: str) -> Parts:
         config = replace(config, points=points)
-        made = potential_flow.make_sample(name, config, seed=seed, sample=sample, device=device)
-        return made.coords, made.features, made.targets
+        flow = potential_flow.make_sample(name, config, seed=seed, sample=sample, device=device)
+        return flow.coords, flow.features, flow.targets
 
     def fields(part: Sequence[potential_flow.Quantity]) -> tuple[Field, ...]:
         return tuple(Field(q.name, q.unit, components=q.components) for q in part)
 
-    return Problem(Schema(*(fields(part) for part in quantities)), make, PotentialFlow())
+    return BuiltinProblem(Schema(*(fields(part) for part in columns)), make, PotentialFlow())
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaylorGreenSource(_Generated):
-    """Trajectories of decaying vortices, to be seen as pairs of states: velocity and lead time ->
-    velocity that much later, 1 to `LAGS` stored states. `points` is the cube of an even number.
+    """Trajectories of decaying vortices, read as pairs of states: velocity and lead time -> the
+    velocity 1 to `LAGS` stored states later. `points` is the cube of an even number.
     """
 
     config: TaylorGreen
-    """Its `stored` becomes what the points say."""
+    """Its field `stored` is set from `points`."""
     name: str = "taylor-green"
 
     def __post_init__(self) -> None:
@@ -159,20 +160,20 @@ class TaylorGreenSource(_Generated):
         return {"seed": self.seed, PAIRS_OPTION: self.pairs.to_json(), **asdict(self.config)}
 
     def read(self, sample: str) -> Cloud:
-        found = taylor_green.make_trajectory(
+        trajectory = taylor_green.make_trajectory(
             self.config, seed=self.seed, sample=int(sample), device=self.device
         )
         edge = self.config.stored
         at = torch.arange(edge, dtype=torch.float64) * (2 * math.pi / edge)
         position = torch.stack(torch.meshgrid(at, at, at, indexing="ij"), -1).reshape(-1, 3)
-        states = enumerate(found.velocity.flatten(2).cpu())
+        states = enumerate(trajectory.velocity.flatten(2).cpu())
         arrays = {f"velocity@{k}": state.T.numpy() for k, state in states}
         arrays["position"] = position.numpy()
-        return Cloud(self.schema, arrays, {"viscosity": found.viscosity})
+        return Cloud(self.schema, arrays, {"viscosity": trajectory.viscosity})
 
 
 def _grid_edge(points: int, largest: int) -> int:
-    """Grid points along an edge of a cube of so many in all."""
+    """Grid points along an edge of a cube of `points` grid points: 16 for 4096."""
     edge = round(points ** (1 / 3))
     if edge**3 != points or edge % 2 or not 4 <= edge <= largest:
         raise ValueError(
@@ -182,8 +183,8 @@ def _grid_edge(points: int, largest: int) -> int:
     return edge
 
 
-def builtin_config(problem: str, settings: Mapping[str, Any]) -> Config:
-    """The usual samples of a problem with some settings changed."""
+def builtin_config(problem: str, settings: Mapping[str, Any]) -> ProblemConfig:
+    """The default config of a problem with some settings changed."""
     return overlay(_usual_config(problem), settings, fixed=("points", "stored"))
 
 
@@ -195,11 +196,11 @@ def builtin_schema(problem: str) -> Schema:
     return source.schema
 
 
-def _usual_config(problem: str) -> Config:
+def _usual_config(problem: str) -> ProblemConfig:
     check_choice("problem", problem, NAMES)
     if problem in PROBLEMS:
         return PROBLEMS[problem].config
-    return TaylorGreen(stored=4)  # the smallest: the points of a source say how many
+    return TaylorGreen(stored=4)  # the smallest allowed; a source sets it from its points
 
 
 def builtin_source(
@@ -209,9 +210,9 @@ def builtin_source(
     points: int,
     seed: int = 0,
     device: str = "cpu",
-    config: Config | None = None,
+    config: ProblemConfig | None = None,
 ) -> Source:
-    """The source of a built-in problem by its name; `config` where not the usual samples."""
+    """The source of a built-in problem by its name; `config` is the default one if None."""
     usual = _usual_config(problem)
     config = usual if config is None else config
     if type(config) is not type(usual):
@@ -222,7 +223,7 @@ def builtin_source(
     return BuiltinSource(problem=problem, config=config, **common)
 
 
-PROBLEMS: dict[str, Problem] = {
+PROBLEMS: dict[str, BuiltinProblem] = {
     "poisson": _poisson(),
     "potential-flow-surface": _potential_flow("potential-flow-surface"),
     "potential-flow-volume": _potential_flow("potential-flow-volume"),

@@ -19,7 +19,7 @@ _STEPS = 60
 
 
 def ellipsoid_velocity(axes: Tensor, freestream: Tensor, points: Tensor) -> Tensor:
-    """Velocity (P, 3) on or outside the ellipsoid round the origin with semi-axes (3)."""
+    """Velocity (P, 3) on or outside the ellipsoid around the origin with semi-axes (3)."""
     check_shape("axes", axes, "3", (3,))
     check_shape("points", points, "P 3", (None, 3))
     confocal = confocal_parameter(axes, points)
@@ -34,7 +34,7 @@ def ellipsoid_velocity(axes: Tensor, freestream: Tensor, points: Tensor) -> Tens
 
 def demagnetising(axes: Tensor, confocal: Tensor) -> Tensor:
     """alpha_i(k), (K, 3), by Gauss-Legendre quadrature in t with m = k + (c t / (1 - t))^2, which
-    takes away the infinite range and, with c near the axes, leaves a smooth integrand."""
+    makes the range finite and, with c near the axes, the integrand smooth."""
     nodes, weights = numpy.polynomial.legendre.leggauss(_NODES)
     t = torch.as_tensor((nodes + 1) / 2).to(axes)
     weight = torch.as_tensor(weights / 2).to(axes)
@@ -46,9 +46,10 @@ def demagnetising(axes: Tensor, confocal: Tensor) -> Tensor:
 
 
 def confocal_parameter(axes: Tensor, points: Tensor) -> Tensor:
-    """k >= 0 of each point (P); 0 on the ellipsoid, where rounding may have put it inside.
+    """k >= 0 of each point (P); 0 also for points that rounding has put inside the ellipsoid.
 
-    Newton's method from k = 0 on the sum minus one, convex and falling: it never passes the root.
+    Newton's method from k = 0 on the sum minus one, which is convex and decreasing: an iterate
+    never passes the root.
     """
     confocal = points.new_zeros(len(points))
     for _ in range(_STEPS):

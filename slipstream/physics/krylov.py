@@ -1,8 +1,8 @@
 """Solves the equations of boundary elements, which are near the identity, by a few products.
 
-GMRES (Saad and Schultz, 1986): the best answer within the span of b, A b, A A b, ... Fifteen to
-thirty products leave nothing but rounding, where elimination takes some thousand steps one after
-another: measured on two CPU cores, 4000 panels, 0.1 to 0.17 s instead of 0.6.
+GMRES (Saad and Schultz, 1986): the best solution within the span of b, A b, A A b, ... Fifteen to
+thirty products reach rounding, where elimination takes some thousand steps one after another:
+measured on two CPU cores, 4000 panels, 0.1 to 0.17 s instead of 0.6.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from torch import Tensor
 from slipstream.core.shapes import Float
 
 TOLERANCE = 1e-13
-"""Of the residual over the right side: float64 leaves no less in such a system."""
+"""Residual over the right side at which to stop: float64 reaches no less in such a system."""
 MOST = 80
-"""Products after which elimination is the better way."""
+"""Number of products after which elimination is faster."""
 
 
-def solve(matrix: Float[Tensor, "N N"], right: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
-    """The solution x of matrix x = right; by elimination where iteration does not get there."""
+def solve_gmres(matrix: Float[Tensor, "N N"], right: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
+    """The solution x of matrix x = right; by elimination where the iteration does not converge."""
     size = right.norm()
     basis = right.new_empty(min(MOST, len(right)) + 1, len(right))
     basis[0] = right / size
@@ -39,7 +39,7 @@ def solve(matrix: Float[Tensor, "N N"], right: Float[Tensor, " N"]) -> Float[Ten
 
 
 class _Triangle:
-    """The small least squares problem, kept triangular by rotations; a new column at a time."""
+    """The small least-squares problem, kept triangular by Givens rotations as columns are added."""
 
     def __init__(self, size: float) -> None:
         self.size = size

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from slipstream.core.checks import check_shape
 from slipstream.core.shapes import Float
-from slipstream.physics.krylov import solve
+from slipstream.physics.krylov import solve_gmres
 from slipstream.physics.triangles import (
     TriangleMesh,
     blocks,
@@ -39,25 +39,25 @@ from slipstream.physics.triangles import (
 )
 
 Integrals = tuple[Float[Tensor, "P E"], Float[Tensor, "P F"]]
-"""Of every edge that of 1 / r along it, of every panel its solid angle; see `_integrals`."""
+"""For every edge the integral of 1 / r along it, for every panel its solid angle."""
 
 
 def kept_integrals(mesh: TriangleMesh) -> Integrals | None:
-    """All those at the centroids, where they are worked on at once, as on a GPU; else none.
+    """The integrals at all centroids, if they fit in one block, as on a GPU; else None.
 
-    Equations and potential need the same ones. A CPU works on as many as its cache holds, and
-    would need some hundred megabytes to keep all.
+    The equations and the potential need the same ones. A CPU computes as many at a time as its
+    cache holds, and would need some hundred megabytes to keep all.
     """
     parts = list(blocks(mesh.centroids, mesh))
     return _integrals(mesh, mesh.centroids, own=0) if len(parts) == 1 else None
 
 
 def influence_matrix(mesh: TriangleMesh, kept: Integrals | None = None) -> Float[Tensor, "F F"]:
-    """Normal velocity on panel i that a unit source on panel j gives, at the centroid of i.
+    """Normal velocity at the centroid of panel i due to a unit source on panel j.
 
-    A flat panel gives itself 1/2, a curved one a little more. What is missing follows from the
+    The diagonal is 1/2 for a flat panel and a little more for a curved one. It follows from the
     flux: all that a source on a closed surface emits passes through that surface, so column j
-    weighted by the areas must add up to the area of j, and the diagonal is what makes it so.
+    weighted by the areas must add up to the area of j, and the diagonal is set accordingly.
     """
     matrix = flat_influence_matrix(mesh, kept)
     matrix.diagonal().add_(1 - (mesh.areas @ matrix) / mesh.areas)
@@ -67,7 +67,7 @@ def influence_matrix(mesh: TriangleMesh, kept: Integrals | None = None) -> Float
 def flat_influence_matrix(
     mesh: TriangleMesh, kept: Integrals | None = None
 ) -> Float[Tensor, "F F"]:
-    """As `influence_matrix`, of flat panels: exactly 1/2 on the diagonal."""
+    """As `influence_matrix`, for flat panels: exactly 1/2 on the diagonal."""
     outward = edge_normals(mesh)
     matrix = mesh.vertices.new_empty(len(mesh.faces), len(mesh.faces))
     for part, (edges, angles) in _at_centroids(mesh, kept):
@@ -84,7 +84,7 @@ def solve_sources(
 ) -> Float[Tensor, " F"]:
     """Source strengths that stop the freestream (3) at every panel."""
     check_shape("freestream", freestream, "3", (3,))
-    return solve(influence_matrix(mesh, kept), -(mesh.normals @ freestream))
+    return solve_gmres(influence_matrix(mesh, kept), -(mesh.normals @ freestream))
 
 
 def induced_flow(
@@ -92,8 +92,8 @@ def induced_flow(
 ) -> tuple[Float[Tensor, "P 3"], Float[Tensor, " P"]]:
     """Velocity and potential of the sources at points off the edges, where velocity is infinite."""
     check_shape("points", points, "P 3", (None, 3))
-    found = ((part, _integrals(mesh, points[part])) for part in blocks(points, mesh))
-    return _flow(mesh, strengths, points, found)
+    integrals = ((part, _integrals(mesh, points[part])) for part in blocks(points, mesh))
+    return _flow(mesh, strengths, points, integrals)
 
 
 def centroid_potential(
@@ -116,7 +116,7 @@ def edge_normals(mesh: TriangleMesh) -> Float[Tensor, "F 3 3"]:
 
 
 def _at_centroids(mesh: TriangleMesh, kept: Integrals | None) -> Iterator[tuple[slice, Integrals]]:
-    """Which centroids, and the integrals there."""
+    """Slices of the centroids, with the integrals there."""
     if kept is not None:
         yield slice(0, len(mesh.faces)), kept
         return
@@ -130,8 +130,9 @@ def _flow(
     points: Tensor,
     integrals: Iterator[tuple[slice, Integrals]],
 ) -> tuple[Tensor, Tensor]:
-    """Both from two products: 1 / |x - y| is homogeneous, so that the integral J_j of it over a
-    panel is the sum over the edges of (corner . outward) log - x . I_j + (centroid . normal) angle.
+    """Velocity and potential, from two matrix products: as 1 / |x - y| is homogeneous, its integral
+    J_j over a panel is the sum over the edges of (corner . outward) log - x . I_j + (centroid .
+    normal) angle.
     """
     check_shape("strengths", strengths, "F", (len(mesh.faces),))
     outward = edge_normals(mesh)
@@ -150,10 +151,10 @@ def _flow(
 
 
 def _integrals(mesh: TriangleMesh, points: Tensor, *, own: int | None = None) -> Integrals:
-    """Of every edge the integral of 1 / r along it (P, E), of every panel its solid angle (P, F).
+    """For every edge the integral of 1 / r along it (P, E), for every panel its solid angle (P, F).
 
-    `own` says that the points are the centroids of the panels own, own + 1, ...; the height above
-    the own panel is then zero, not its rounding error, and the panel is seen from outside.
+    With `own` the points are the centroids of the panels own, own + 1, ...; the height above a
+    point's own panel is then set to zero, without rounding error, and seen from outside.
     """
     distance = vertex_distances(mesh, points)
     height = heights(mesh, points)
@@ -162,6 +163,6 @@ def _integrals(mesh: TriangleMesh, points: Tensor, *, own: int | None = None) ->
     start, end = mesh.edges.unbind(1)
     length = (mesh.vertices[end] - mesh.vertices[start]).norm(dim=-1)
     total = distance[:, start].add_(distance[:, end])
-    # The bound stays a tensor: as a number it would make every block wait for the device.
+    # The bound stays a tensor: as a number the host would wait for the device at every block.
     beyond = (total - length).clamp_(min=torch.finfo(total.dtype).eps * length.max())
     return total.add_(length).div_(beyond).log_(), solid_angles(mesh, distance, height)

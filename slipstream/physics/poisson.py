@@ -2,8 +2,8 @@
 
 The density rho = sum_k q_k N(x; c_k, sigma_k^2) has the potential phi = sum_k q_k erf(u) / (4 pi r)
 and the field E = -grad phi, with r = |x - c_k| and u = r / (sqrt(2) sigma_k); -laplace phi = div E
-= rho. A model sees the density at the points and must give potential and field at them: no point's
-answer follows from what that point sees.
+= rho. A model is given the density at the points and must predict potential and field there, which
+do not follow from the density at the same point.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _SERIES_BELOW = 1e-2
 
 @dataclass(frozen=True, kw_only=True)
 class Charges:
-    """Which charges a sample may hold; all draws are uniform. Points lie in the unit cube."""
+    """The distribution of the charges of a sample; all draws are uniform, in the unit cube."""
 
     number: tuple[int, int] = (2, 5)
     """Fewest and most charges; the sign of each is drawn evenly, its size from [0.5, 1.5]."""
     width: tuple[float, float] = (0.06, 0.12)
     """Range of the standard deviations."""
     box: tuple[float, float] = (0.3, 0.7)
-    """Range of each coordinate of the centres: well inside, so that the density seen determines the
-    answer."""
+    """Range of each coordinate of the centres: well inside, so that the density in the cube
+    determines the solution."""
 
     def __post_init__(self) -> None:
         for name in ("number", "width", "box"):
@@ -47,8 +47,8 @@ class Charges:
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud:
-    """S samples of N points: density in, potential and field out."""
+class ChargedClouds:
+    """S samples of N points: density as feature, potential and field as targets."""
 
     coords: Float[Tensor, "S N 3"]
     features: Float[Tensor, "S N 1"]
@@ -57,14 +57,14 @@ class Cloud:
 
 def make_samples(
     samples: int, points: int, *, seed: int, first: int = 0, charges: Charges | None = None
-) -> Cloud:
+) -> ChargedClouds:
     """Samples `first` .. `first + samples`, each a pure function of (seed, its index)."""
     check_whole("samples", samples, 1)
     check_whole("points", points, 1)
     charges = charges or Charges()
     rows = [_sample(points, seed, index, charges) for index in range(first, first + samples)]
     coords, features, targets = (torch.stack(part).float() for part in zip(*rows, strict=True))
-    return Cloud(coords, features, targets)
+    return ChargedClouds(coords, features, targets)
 
 
 def density(x: Tensor, centre: Tensor, width: Tensor, charge: Tensor) -> Tensor:

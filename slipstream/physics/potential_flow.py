@@ -1,7 +1,8 @@
 """Samples of three-dimensional potential flow past one or two random smooth bodies.
 
-`potential-flow-surface` asks for pressure and velocity on the wall, `potential-flow-volume` for
-both around it. Sample k of a seed holds the same bodies in the same stream in either.
+The targets of `potential-flow-surface` are pressure and velocity on the wall, those of
+`potential-flow-volume` both in the fluid around it. Sample k of a seed has the same bodies in the
+same stream in both.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Quantity(NamedTuple):
     components: int
 
 
-class Problem(NamedTuple):
+class FlowColumns(NamedTuple):
     """The columns of coords, features and targets, in order."""
 
     coords: tuple[Quantity, ...]
@@ -51,11 +52,11 @@ PRESSURE = Quantity("pressure_coefficient", "1", 1)
 SURFACE_VELOCITY = Quantity("surface_velocity", "m/s", 3)
 VELOCITY = Quantity("velocity", "m/s", 3)
 
-PROBLEMS = {
-    "potential-flow-surface": Problem(
+COLUMNS = {
+    "potential-flow-surface": FlowColumns(
         (POSITION,), (NORMAL, FREESTREAM), (PRESSURE, SURFACE_VELOCITY)
     ),
-    "potential-flow-volume": Problem((POSITION,), (DISTANCE, FREESTREAM), (PRESSURE, VELOCITY)),
+    "potential-flow-volume": FlowColumns((POSITION,), (DISTANCE, FREESTREAM), (PRESSURE, VELOCITY)),
 }
 
 
@@ -119,7 +120,7 @@ class PotentialFlow:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """N points, float32; columns as in `PROBLEMS`."""
+    """N points, float32; columns as in `COLUMNS`."""
 
     coords: Float[Tensor, "N 3"]
     features: Float[Tensor, "N C"]
@@ -141,11 +142,11 @@ class Flow:
 def make_sample(
     problem: str, config: PotentialFlow, *, seed: int, sample: int, device: str = "cpu"
 ) -> Sample:
-    """One sample, a pure function of its arguments; on the device it is solved on.
+    """One sample, a pure function of its arguments, on the device on which it is solved.
 
-    All draws are made on the CPU, so that devices differ by rounding alone.
+    All draws are made on the CPU, so that devices differ by rounding only.
     """
-    check_choice("problem", problem, PROBLEMS)
+    check_choice("problem", problem, COLUMNS)
     check_whole("sample", sample, 0)
     bodies, freestream = draw_scene(config, seed=seed, sample=sample)
     flow = solve_flow(
@@ -159,7 +160,7 @@ def make_sample(
 
 
 def frequency_for(panels: int, bodies: int) -> int:
-    """The finest mesh of each body with at most this many panels on all together."""
+    """The frequency of the finest meshes with at most `panels` panels on all bodies together."""
     return math.isqrt(panels // (20 * bodies))
 
 
@@ -245,9 +246,9 @@ def _volume_sample(
 
 
 def draw_volume(config: PotentialFlow, flow: Flow, draw: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Points (N, 3) at least the clearance outside, and their signed distances (N).
+    """Points (N, 3) at least the clearance away from the bodies, and their signed distances (N).
 
-    Draws that fall inside or too near are thrown away, and as many as needed drawn again.
+    Points inside or too near are rejected, and as many as are missing are drawn again.
     """
     low = flow.mesh.vertices.amin(0) - config.reach
     size = flow.mesh.vertices.amax(0) + config.reach - low
@@ -266,7 +267,7 @@ def draw_volume(config: PotentialFlow, flow: Flow, draw: torch.Generator) -> tup
 
 
 def _off_the_wall(config: PotentialFlow, flow: Flow, numbers: Tensor) -> Tensor:
-    """Points along panel normals, from somewhere on the panels."""
+    """Points at random heights along the panel normals, above random points of the walls."""
     at = draw_on_surface(flow.mesh, flow.frequency, numbers[:, :3])
     count = len(flow.mesh.faces) // len(flow.bodies)
     foot = torch.empty_like(at.directions)

@@ -1,8 +1,8 @@
-"""Points drawn on smooth bodies, and the surface gradient there of what is known at the centroids.
+"""Points drawn on smooth bodies, and surface gradients there of values at the panels' centroids.
 
 A drawn point has the position and the normal of the smooth body, not of its panel. The gradient is
 that of a quadratic polynomial fitted to the twelve nearest centroids, in the tangent plane of the
-parameter sphere, so that the fits depend on the mesh frequency alone and are made once.
+parameter sphere, so that the fits depend on the mesh frequency only and are computed once.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class SurfacePoints:
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """How the polynomial round each of the F centroids of an icosphere follows from the values."""
+    """The linear maps from values to the polynomial at each of the F centroids of an icosphere."""
 
     neighbours: Tensor
-    """(F, 12): which centroids it is fitted to."""
+    """(F, 12): the centroids it is fitted to."""
     centres: Float[Tensor, "F 3"]
     frames: Float[Tensor, "F 2 3"]
     """Two unit vectors that span the tangent plane."""
     solvers: Float[Tensor, "F 6 12"]
-    """Values at the neighbours to coefficients."""
+    """Matrices from the values at the neighbours to the coefficients."""
 
 
 def draw_on_surface(mesh: TriangleMesh, frequency: int, numbers: Tensor) -> SurfacePoints:
@@ -47,7 +47,7 @@ def draw_on_surface(mesh: TriangleMesh, frequency: int, numbers: Tensor) -> Surf
 
     `mesh` joins the meshes of one or more bodies, all of this frequency.
     """
-    # On the CPU: a GPU's running sum of floats depends on which of its blocks came first.
+    # On the CPU: a GPU's cumulative sum of floats depends on the order in which its blocks finish.
     total = mesh.areas.cpu().cumsum(0).to(mesh.areas.device)
     face = torch.searchsorted(total, numbers[:, 0] * total[-1], right=True)
     face = face.clamp(max=len(mesh.faces) - 1)
@@ -61,8 +61,8 @@ def draw_on_surface(mesh: TriangleMesh, frequency: int, numbers: Tensor) -> Surf
 def surface_gradient(
     wall: WallPoints, face: Tensor, values: Float[Tensor, " F"], *, frequency: int
 ) -> Float[Tensor, "P 3"]:
-    """Gradient along the smooth body of `values` at its centroids, at points on the panels `face`
-    (P) of its own."""
+    """Gradient along the smooth body of values given at its centroids, at points on its panels
+    `face` (P)."""
     fits = surface_fits(frequency, values.device)
     coefficients = (fits.solvers @ values[fits.neighbours][..., None])[face, :, 0]
     frame, centre = fits.frames[face], fits.centres[face]
@@ -83,21 +83,21 @@ def surface_gradient(
 def _nearest(points: Float[Tensor, "F 3"], number: int) -> Tensor:
     """(F, number): each point and those nearest to it; of equally near ones the first.
 
-    An icosphere is full of equal distances. Left to rounding, which of them count would differ from
-    machine to machine, and with it the fits.
+    An icosphere has many equal distances. If rounding decided between them, the neighbours, and
+    with them the fits, would differ from machine to machine.
     """
     distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
     some = min(2 * number, len(points))
     near = distances.topk(some, largest=False).indices.sort(1).values
-    found = distances.gather(1, near)
-    rounded = (found / found.amax() * 1e6).round()
+    near_distances = distances.gather(1, near)
+    rounded = (near_distances / near_distances.amax() * 1e6).round()
     order = rounded.argsort(dim=1, stable=True)[:, :number]
     return near.gather(1, order)
 
 
 @cache
 def surface_fits(frequency: int, device: torch.device) -> Fits:
-    """Least squares, nearer centroids weighing more."""
+    """Weighted least squares, in which nearer centroids have larger weights."""
     sphere = icosphere(frequency)
     centres = unit(sphere.centroids)
     neighbours = _nearest(centres, _NEIGHBOURS)
@@ -109,6 +109,6 @@ def surface_fits(frequency: int, device: torch.device) -> Fits:
     weights = (-1.5 * squared / squared.amax(1, keepdim=True)).exp()
     x, y = offsets.unbind(-1)
     terms = torch.stack([x**i * y**j for i, j in _POWERS], -1)
-    scale = terms.abs().amax(1, keepdim=True)  # or the small squares would look dependent
+    scale = terms.abs().amax(1, keepdim=True)  # else pinv would drop the small squares
     solvers = torch.linalg.pinv(terms / scale * weights[..., None]) * weights[:, None] / scale.mT
     return Fits(*(part.to(device) for part in (neighbours, centres, frames, solvers)))

@@ -21,14 +21,14 @@ from slipstream.core.runtime import generator
 from slipstream.core.shapes import Float
 
 VELOCITY_UNIT, PRESSURE_UNIT, TIME_UNIT = "m/s", "m^2/s^2", "s"
-"""Pressure is over density."""
+"""Pressure is divided by the density."""
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaylorGreen:
-    """Which trajectories there may be; all draws are uniform or normal."""
+    """The distribution of the trajectories; all draws are uniform or normal."""
 
     grid: int = 64
     """Grid points along an edge of the cube while solving."""
@@ -47,7 +47,7 @@ class TaylorGreen:
     modes: int = 3
     """Largest wave number, along each axis, of the random part."""
     dtype: str = "float32"
-    """Of the solver: float32 or float64. States are stored in float32."""
+    """Precision of the solver: float32 or float64. States are stored in float32."""
 
     def __post_init__(self) -> None:
         check_whole("grid", self.grid, 8)
@@ -82,7 +82,7 @@ class Trajectory:
     times: Float[Tensor, " T"]
     velocity: Float[Tensor, "T 3 M M M"]
     pressure: Float[Tensor, "T M M M"]
-    """Over density, with mean zero."""
+    """Pressure over density, with mean zero."""
     viscosity: float
 
 
@@ -132,7 +132,7 @@ class SpectralGrid:
         return 1j * torch.linalg.cross(self.wave.to(velocity.dtype), velocity, dim=0)
 
     def projected(self, velocity: Tensor) -> Tensor:
-        """Without the part that has divergence."""
+        """The velocity without its gradient part, so that its divergence is zero."""
         along = (self.wave * velocity).sum(0) * self.inverse_laplacian
         return velocity - self.wave * along
 
@@ -143,13 +143,13 @@ class SpectralGrid:
         return torch.stack(torch.meshgrid(axis, axis, axis, indexing="ij"))
 
     def turning(self, velocity: Tensor) -> Tensor:
-        """u x omega of coefficients, dealiased; it is -(u . grad) u + grad |u|^2 / 2."""
+        """u x omega from coefficients, dealiased; it equals -(u . grad) u + grad |u|^2 / 2."""
         u, omega = self.backward(velocity), self.backward(self.curl(velocity))
         return self.forward(torch.linalg.cross(u, omega, dim=0)) * self.kept
 
     def pressure(self, velocity: Tensor) -> Tensor:
-        """Over density, with mean zero: the gradient that the projection of u x omega takes away
-        is that of p + |u|^2 / 2."""
+        """Pressure over density, with mean zero: the projection of u x omega removes the gradient
+        of p + |u|^2 / 2."""
         total = -self.divergence(self.turning(velocity)) * self.inverse_laplacian
         dynamic = self.forward(self.backward(velocity).square().sum(0) / 2) * self.kept
         return torch.where(self.squared > 0, total - dynamic, 0.0)
@@ -173,18 +173,18 @@ class SpectralGrid:
         return self._mean_square(velocity).sum() / 2
 
     def dissipation(self, velocity: Tensor, viscosity: float) -> Tensor:
-        """Rate at which viscosity takes energy away: viscosity times the mean of |omega|^2."""
+        """Rate at which viscosity dissipates energy: viscosity times the mean of |omega|^2."""
         return viscosity * self._mean_square(self.curl(velocity)).sum()
 
     def _mean_square(self, coefficients: Tensor) -> Tensor:
         twice = torch.full((self.size // 2 + 1,), 2.0, dtype=self.dtype, device=self.device)
-        twice[0] = twice[-1] = 1  # all others stand for themselves and their mirror image
+        twice[0] = twice[-1] = 1  # the others stand for themselves and their complex conjugate
         return coefficients.abs().square() * twice
 
 
 def truncate(coefficients: Tensor, size: int) -> Tensor:
     """Coefficients (..., n, n, m) on a coarser grid: the wave numbers below size / 2 along each
-    axis; the others are zero, that of size / 2 too, whose sign a grid of this size cannot tell."""
+    axis. The others are zero, also size / 2, which on this grid equals -size / 2."""
     check_whole("size", size, 4)
     n = coefficients.shape[-3]
     if size % 2 or size > n:
@@ -212,15 +212,15 @@ def initial_velocity(
 ) -> Float[Tensor, "3 n n n"]:
     """A vortex with random phases plus a random field without divergence on large scales.
 
-    The random field is drawn as values on a small grid that holds its wave numbers and no others,
-    so that it is the same on every solving grid.
+    The random field is drawn as values on a small grid that holds its wave numbers only, so that it
+    is the same on every solving grid.
     """
     phases = (2 * math.pi * torch.rand(3, generator=draw, dtype=torch.float64)).tolist()
     vortex = taylor_green_vortex(grid, phases=(phases[0], phases[1], phases[2]))
     small = SpectralGrid(2 * config.modes + 2)
     noise = torch.randn(3, *(small.size,) * 3, generator=draw, dtype=torch.float64)
     smooth = small.forward(noise) * torch.exp(-small.squared / config.modes**2)
-    smooth = truncate(small.projected(smooth), small.size)  # without the largest, signless ones
+    smooth = truncate(small.projected(smooth), small.size)  # drops the wave number size / 2
     rough = refine(smooth, grid.size)
     rough = grid.backward(rough.to(grid.device, torch.promote_types(grid.dtype, torch.complex64)))
     scale = config.perturbation * vortex.square().mean().sqrt() / rough.square().mean().sqrt()
@@ -228,7 +228,7 @@ def initial_velocity(
 
 
 def refine(coefficients: Tensor, size: int) -> Tensor:
-    """The same field on a finer grid: what `truncate` to the old size undoes."""
+    """The same field on a finer grid; `truncate` to the old size is the inverse."""
     n = coefficients.shape[-3]
     if size == n:
         return coefficients
@@ -241,14 +241,14 @@ def refine(coefficients: Tensor, size: int) -> Tensor:
     return fine
 
 
-def solve(
+def solve_trajectory(
     velocity: Float[Tensor, "3 n n n"],
     *,
     viscosity: float,
     config: TaylorGreen,
     grid: SpectralGrid,
 ) -> Trajectory:
-    """The states of a trajectory that starts from this velocity, whose divergence is taken away."""
+    """The trajectory that starts from this velocity, of which the divergence is removed first."""
     check_shape("velocity", velocity, "3 n n n", (3, *(grid.size,) * 3))
     coarse = SpectralGrid(config.stored, dtype=grid.dtype, device=grid.device)
     steps = math.ceil(config.interval / config.step - 1e-9)
@@ -280,4 +280,4 @@ def make_trajectory(
     viscosity = low + (high - low) * float(torch.rand((), generator=draw, dtype=torch.float64))
     grid = SpectralGrid(config.grid, dtype=_DTYPES[config.dtype], device=device)
     velocity = initial_velocity(config, grid, draw)
-    return solve(velocity, viscosity=viscosity, config=config, grid=grid)
+    return solve_trajectory(velocity, viscosity=viscosity, config=config, grid=grid)

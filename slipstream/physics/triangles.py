@@ -14,8 +14,8 @@ from slipstream.core.checks import check_finite, check_shape
 from slipstream.core.shapes import Float
 
 PAIRS = {"cpu": 1 << 19, "cuda": 1 << 24}
-"""Point-triangle pairs worked on at once: 4 MiB per float64 array on a CPU, so that a
-dozen of them stay near its cache; 128 MiB on a GPU, so that 4096 panels are one block."""
+"""Point-triangle pairs computed at once: 4 MiB per float64 array on a CPU, so that a dozen of them
+stay near its cache; 128 MiB on a GPU, so that 4096 panels are one block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class TriangleMesh:
         check_finite("vertices", self.vertices)
         if self.faces.is_floating_point():
             raise ValueError(f"faces must hold whole numbers, got {self.faces.dtype}")
-        low, high = torch.stack(self.faces.aminmax()).tolist()  # one wait for a GPU, not four
+        low, high = torch.stack(self.faces.aminmax()).tolist()  # waits for a GPU once, not 4 times
         if low < 0 or high >= len(self.vertices):
             raise ValueError(
                 f"faces must name vertices 0 .. {len(self.vertices) - 1}, got {low} .. {high}"
@@ -130,12 +130,12 @@ def heights(mesh: TriangleMesh, points: Tensor) -> Tensor:
 
 
 def vertex_distances(mesh: TriangleMesh, points: Tensor) -> Tensor:
-    """(P, V), by differences: the expanded square would lose half the digits close by."""
+    """(P, V), by differences: the expanded square would lose half the digits at short range."""
     return (points[:, None] - mesh.vertices).square().sum(-1).sqrt()
 
 
 def winding_number(mesh: TriangleMesh, points: Tensor) -> Tensor:
-    """How often closed surfaces wind round each point, (P): 1 inside a body, 0 outside."""
+    """How often closed surfaces wind around each point, (P): 1 inside a body, 0 outside."""
     parts = []
     for part in blocks(points, mesh):
         x = points[part]
@@ -147,14 +147,14 @@ def winding_number(mesh: TriangleMesh, points: Tensor) -> Tensor:
 def signed_distance(mesh: TriangleMesh, points: Tensor) -> Tensor:
     """Distance of each point to the nearest triangle, negative inside, (P)."""
     inside = winding_number(mesh, points) > 0.5
-    return torch.where(inside, -1.0, 1.0) * distance(mesh, points)
+    return torch.where(inside, -1.0, 1.0) * nearest_distance(mesh, points)
 
 
-def distance(mesh: TriangleMesh, points: Tensor) -> Tensor:
+def nearest_distance(mesh: TriangleMesh, points: Tensor) -> Tensor:
     """Distance of each point to the nearest triangle, (P).
 
-    Exact: only triangles are left out whose centroid is farther than the nearest centroid by more
-    than the two radii can make up.
+    It is exact: a triangle is left out only if its centroid is farther than the nearest one by more
+    than the two radii together.
     """
     check_shape("points", points, "P 3", (None, 3))
     parts = []

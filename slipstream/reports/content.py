@@ -1,4 +1,4 @@
-"""What a report consists of, as values: who gathers it, who draws it and who lays it out meet here.
+"""What a report consists of, as values: `study` and `draw` make them, `page` lays them out.
 
 Numbers are plain Python or NumPy; nothing in here is HTML, LaTeX or a picture.
 """
@@ -16,27 +16,27 @@ from slipstream.audit.certificate import Finding
 
 Array = NDArray[np.float32]
 PAGE = "report.html"
-"""The file of a report to begin with."""
+"""The file that a reader opens."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table; `text` instead where there is none."""
+    """One number of a table, or `text` where `value` is None."""
 
     value: float | None = None
     std: float | None = None
     best: bool = False
-    """Of its row: set in bold."""
+    """Whether it is the best of its row; that one is set in bold."""
     text: str = ""
     digits: int = 3
-    """Significant ones."""
+    """Significant digits."""
     kind: Literal["error", "ratio", "percent", "count", "text"] = "error"
 
 
 @dataclass(frozen=True)
 class Table:
     name: str
-    """Of its files, as `main`."""
+    """The stem of its files: `main` is written to main.md and main.tex."""
     title: str
     caption: str
     """What the numbers are: norm, units, split, seeds."""
@@ -48,7 +48,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure that was drawn: as SVG for the page."""
+    """A figure as SVG, for the page."""
 
     name: str
     title: str
@@ -80,11 +80,11 @@ class Scene:
     kind: Literal["surface", "volume"]
     coords: Array  # N 3
     unit: str
-    """Of the coordinates."""
+    """Unit of the coordinates."""
     fields: tuple[SceneField, ...]
     normals: Array | None = None  # N 3
     triangles: NDArray[np.int32] | None = None  # T 3, of a surface that is a mesh
-    wall_distance: Array | None = None  # N, of a volume round a body: how far that is
+    wall_distance: Array | None = None  # N, of a volume: distance to the body in it
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class RunCard:
-    """A run as the page tells of it."""
+    """A run as the page shows it."""
 
     name: str
     status: str
@@ -102,7 +102,7 @@ class RunCard:
     """Parameters, steps, device, kernels, ..."""
     config: Mapping[str, Any]
     checks: Sequence[Finding] = ()
-    """Of its certificate; empty where it was not audited."""
+    """The checks of its certificate; empty where it was not audited."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Report:
     subtitle: str
     """Date, versions, where the numbers come from."""
     conclusion: str
-    """The sentence that the numbers bear."""
+    """What the numbers say, in a few sentences."""
     sections: tuple[Section, ...]
     scenes: tuple[Scene, ...] = ()
     runs: tuple[RunCard, ...] = ()
@@ -141,7 +141,7 @@ class Measurement:
 
     series: str
     axis: str
-    """What `at` counts, as "slices G"."""
+    """What `at` is a value of, as "slices G"."""
     at: float
     quantity: str
     unit: str

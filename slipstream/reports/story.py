@@ -1,4 +1,4 @@
-"""A study told: which tables and figures there are, in which order, and what they say."""
+"""The report of a study: which tables and figures it has, and in which order."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _SECTIONS = {
     "Theory": ("budgets", "locality"),
     "Speed and memory": ("systems-model", "systems-layer"),
 }
-"""Where each table stands."""
+"""The sections of a report and the tables in each, in order."""
 TABLES = tuple(name for names in _SECTIONS.values() for name in names)
 
 
-def tell(
+def make_report(
     gathered: Gathered,
     *,
     title: str,
@@ -48,9 +48,9 @@ def tell(
     compared = [run for group in main_groups(runs) for run in group.compared]
     scenes = read_scenes(compared, problems)
     claims = claims_table(runs)
-    made = [*study_tables(runs), *insight_tables(runs), *system_tables(bench)]
-    tables = {table.name: table for table in (*made, *([claims] if claims else []))}
-    drawn = {
+    all_tables = [*study_tables(runs), *insight_tables(runs), *system_tables(bench)]
+    tables = {table.name: table for table in (*all_tables, *([claims] if claims else []))}
+    figures = {
         "Claims": [],
         "Errors": pictures.error_pictures(runs, gallery),
         "Each variable": [],
@@ -61,7 +61,7 @@ def tell(
         "Speed and memory": pictures.system_pictures(bench, gallery),
     }
     sections = [
-        Section(name, items=(*(tables[t] for t in names if t in tables), *drawn[name]))
+        Section(name, items=(*(tables[t] for t in names if t in tables), *figures[name]))
         for name, names in _SECTIONS.items()
     ]
     return Report(
@@ -107,7 +107,7 @@ def _card(run: RunData) -> RunCard:
 
 
 def _definitions(runs: Sequence[RunData]) -> list[Definition]:
-    found = [
+    definitions = [
         Definition(
             "validation error",
             "relative L1 error on normalised targets, sum |prediction - truth| / sum |truth| over"
@@ -133,4 +133,4 @@ def _definitions(runs: Sequence[RunData]) -> list[Definition]:
     for one in (run.evaluation for run in runs if run.evaluation):
         for measure in one.definitions:
             texts.setdefault(measure, definition_of(one, measure))
-    return found + [Definition(f"test {measure}", text) for measure, text in texts.items()]
+    return definitions + [Definition(f"test {measure}", text) for measure, text in texts.items()]

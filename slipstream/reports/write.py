@@ -9,7 +9,7 @@ from slipstream.reports.content import PAGE, Report
 from slipstream.reports.draw.pictures import NAMES
 from slipstream.reports.page.html import write_page
 from slipstream.reports.page.tables import write_tables
-from slipstream.reports.story import TABLES, pictures_of, tables_of, tell
+from slipstream.reports.story import TABLES, make_report, pictures_of, tables_of
 from slipstream.reports.study.claims import evidence_of
 from slipstream.reports.study.conclusion import conclude_all
 from slipstream.reports.study.gather import gather
@@ -19,22 +19,25 @@ from slipstream.reports.study.system_tables import read_bench
 def write_report(
     paths: Sequence[Path], out: Path, *, bench: Sequence[Path] = (), title: str = ""
 ) -> Report:
-    """Of the studies or runs in some folders. Raises ValueError where none can be read."""
+    """Write the report of the studies or runs in some folders into `out`, and return it.
+
+    Raises ValueError where no run can be read.
+    """
     gathered = gather(paths)
     evidence = evidence_of(gathered.runs)
     names = ", ".join(one.main.experiment for one in evidence)
-    told = tell(
+    report = make_report(
         gathered,
         title=title or f"What a Transolver needs: {names}",
         conclusion=conclude_all(evidence),
         bench=read_bench(bench),
         folder=out / "figures",
     )
-    write_tables(tables_of(told), out / "tables")
-    write_page(told, out / PAGE)
-    _drop_older(out / "tables", TABLES, (".md", ".tex"), {one.name for one in tables_of(told)})
-    _drop_older(out / "figures", NAMES, (".svg", ".png"), {one.name for one in pictures_of(told)})
-    return told
+    write_tables(tables_of(report), out / "tables")
+    write_page(report, out / PAGE)
+    _drop_older(out / "tables", TABLES, (".md", ".tex"), {one.name for one in tables_of(report)})
+    _drop_older(out / "figures", NAMES, (".svg", ".png"), {one.name for one in pictures_of(report)})
+    return report
 
 
 def _drop_older(

@@ -1,4 +1,4 @@
-"""Checkpoints: one safetensors file that is whole or absent, read without executing anything.
+"""Checkpoints: one safetensors file that is complete or absent, read without executing code.
 
 Schema 1. Tensors: `model.<parameter>`, `optimizer.<parameter>.<moment>`, `rng.<device>`. The header
 holds one JSON object under "slipstream": schema, what ("checkpoint"), versions, and the rest of the
@@ -59,7 +59,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 def write_tensors(
     path: Path, what: str, state: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Write a file of this package; what was there stays until the new one is safe on disk."""
+    """Write a file of this package; an older one stays until the new one is safe on disk."""
     header = {"schema": SCHEMA, "what": what, "versions": versions(), **state}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     content = save(plain, {_HEADER: json.dumps(header, allow_nan=False)})
@@ -96,7 +96,7 @@ def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tenso
 
 
 def weights_hash(weights: Mapping[str, Tensor]) -> str:
-    """A fingerprint of a model's parameters, names and bits."""
+    """A hash of a model's parameters: their names, dtypes, shapes and bits."""
     digest = hashlib.sha256()
     for name in sorted(weights):
         tensor = weights[name].detach().cpu().contiguous()

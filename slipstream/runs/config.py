@@ -1,4 +1,4 @@
-"""The complete config of a run: everything its result follows from, frozen, as JSON on disk."""
+"""The complete config of a run: everything its result depends on, frozen, as JSON on disk."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ FREE = (
     "checkpoint_every",
     "keep",
 )
-"""Fields that a resumed run may change: its result does not follow from them, or, as from the code
-of a plug-in, every start records them and the audit tells."""
+"""Fields that a resumed run may change: its result does not depend on them. It does depend on the
+code of a plug-in, which every start records and the audit compares."""
 OWN = ("model.variant", "seed")
-"""In which the runs of a study differ."""
+"""The fields in which the runs of a study differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +38,12 @@ class BuiltinData:
     """How the data of a built-in problem are made where no store is given."""
 
     samples: dict[str, int]
-    """By split."""
+    """Number of samples in each split."""
     points: int
     seed: int = 0
-    """Of the data; the runs of a study share it, whatever their own seeds."""
+    """Seed of the data; the runs of a study share it, whatever their own seeds."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Of the problem, as `slipstream data make --set`."""
+    """Settings of the problem, as in `slipstream data make --set`."""
 
     def __post_init__(self) -> None:
         for split, count in self.samples.items():
@@ -63,9 +63,9 @@ class DataConfig:
     sampling: Sampling = "window"
     coord_scale: CoordScale = "common"
     evaluation_seed: int = 0
-    """Of the points drawn in validation: the same in every validation of every run."""
+    """Seed of the points drawn in validation: the same in every validation of every run."""
     workers: int = 0
-    """Processes that read ahead."""
+    """Processes that read samples ahead of the training."""
 
     def __post_init__(self) -> None:
         check_whole("data.workers", self.workers, 0)
@@ -79,10 +79,10 @@ class ModelConfig:
     size: Size = PAPER
     impl: Impl = "auto"
     dots: Dots | None = None
-    """Precision of the products inside slice and deslice; null for what fits `precision`."""
+    """Precision of the products inside slice and deslice; null to follow `precision`."""
     plugin: Plugin | None = field(default=None, metadata=YOUNGER)
-    """Where the variant comes from, found out by itself; null for a built-in one. A config that has
-    it can be read where the plug-in is not loaded."""
+    """The file that defines the variant, filled in by itself; null for a built-in variant. A config
+    that names it can be read where the plug-in is not loaded."""
 
     def __post_init__(self) -> None:
         if self.variant in BUILT_IN:
@@ -137,16 +137,16 @@ class RunConfig:
     optim: OptimConfig = OptimConfig()
     steps: int
     schedule: int | None = None
-    """Steps of the cosine, where the training ends before it does."""
+    """Steps of the cosine decay; null for `steps`. More where training is to end before it."""
     batch: int = 1
     """Samples of a step in each process."""
     precision: Literal["fp32", "bf16", "fp64"] = "fp32"
     """bf16 is autocast, with validation in fp32. fp64 is for checks: slow, and without kernels."""
     compile: bool = False
-    """By torch.compile."""
+    """Whether the model is compiled by torch.compile."""
     cuda_graph: bool = field(default=True, metadata=YOUNGER)
-    """Record the step once and replay it, on one GPU where all samples give equally many points:
-    the same to the bit, and faster where the host is slower than the GPU."""
+    """Record the step once and replay it, on one GPU where all samples give equally many points.
+    The result is the same to the bit; it is faster where the host is slower than the GPU."""
     recompute: bool = False
     """Compute the activations of each layer again in the backward pass instead of keeping them."""
     evaluate_every: int
@@ -159,11 +159,11 @@ class RunConfig:
     skip_limit: int = 10
     """Steps skipped for a loss or gradient that is not finite, before the run is given up."""
     seed: int = 0
-    """Of initial values, order of samples and points drawn."""
+    """Seed of initial values, order of samples and points drawn."""
 
     @property
     def name(self) -> str:
-        """Of the run, among others of its study."""
+        """The name of the run in its study, as "poisson baseline seed 0"."""
         return f"{self.experiment} {self.model.variant} seed {self.seed}"
 
     def __post_init__(self) -> None:
@@ -179,7 +179,7 @@ class RunConfig:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of parameters and batches."""
+        """The dtype of parameters and batches."""
         return torch.float64 if self.precision == "fp64" else torch.float32
 
     def to_json(self) -> dict[str, Any]:
@@ -201,15 +201,15 @@ def with_variant(config: RunConfig, variant: str) -> RunConfig:
 def check_same(
     saved: RunConfig, now: RunConfig, where: str, *, free: tuple[str, ...] = FREE
 ) -> None:
-    """Raise naming the fields in which a run is not what it was begun as."""
-    found = differences(saved, now, ignored=free)
-    if found:
+    """Raise ValueError naming the fields in which the config differs from the saved one."""
+    differing = differences(saved, now, ignored=free)
+    if differing:
         raise ValueError(
             f"the config must be the one {where} was begun with, got other values (saved, given) of"
-            f" {'; '.join(found)}"
+            f" {'; '.join(differing)}"
         )
 
 
 def is_due(step: int, every: int, last: int) -> bool:
-    """Whether something that happens every so many steps, and at the last one, happens now."""
+    """Whether something that happens every `every` steps and at the last one happens now."""
     return step % every == 0 or step == last

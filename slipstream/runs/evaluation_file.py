@@ -1,6 +1,6 @@
-"""RUN/evaluations.jsonl: what a run's model was measured to be. Appended, never rewritten.
+"""RUN/evaluations.jsonl: the measured errors of a run's model. Appended, never rewritten.
 
-Schema 1: a record of kind "evaluation" holds the fields of `Evaluation`. RUN/predictions has the
+Schema 1: a record of kind "evaluation" holds the fields of `Evaluation`. RUN/predictions holds the
 predictions for pictures: SAMPLE.safetensors in subsets as dense as the draws of the training,
 SAMPLE-full.safetensors of the whole sample at once.
 """
@@ -31,15 +31,18 @@ class Protocol:
     full: bool = False
     """All points of a sample at once, instead of draws as in training."""
     repeats: int = 1
-    """Independent draws of the points of every sample: how much the points matter."""
+    """Independent draws of the points of every sample: they show how much the points matter."""
 
     def __post_init__(self) -> None:
         check_whole("repeats", self.repeats, 1)
 
     def on(self, points: int | float | None, rows: Iterable[int] = ()) -> Protocol:
-        """As it comes out for a model trained on so many points of a sample, where the samples of
-        the split have so many rows: of samples taken whole nothing is drawn, and a repeat would
-        only say so."""
+        """The protocol as it applies to a model trained on `points` of each sample.
+
+        `rows` are the row counts of the samples of the split. Where a draw takes all rows of every
+        sample, all repeats would be equal: `repeats=4` with 512 points of samples with 400 rows
+        becomes `full=True, repeats=1`.
+        """
         counts = list(rows)
         whole = self.full or points is None or (isinstance(points, float) and points == 1)
         whole = whole or (bool(counts) and all(_takes_all(points, count) for count in counts))
@@ -48,8 +51,8 @@ class Protocol:
 
 def _takes_all(points: int | float | None, rows: int) -> bool:
     """Whether a draw has all rows of a sample, see `count_points`."""
-    wanted = round(points * rows) if isinstance(points, float) else points
-    return wanted is None or max(1, wanted) >= rows
+    drawn = round(points * rows) if isinstance(points, float) else points
+    return drawn is None or max(1, drawn) >= rows
 
 
 def number_name(measure: str, variable: str | None) -> str:
@@ -66,18 +69,18 @@ class Number:
     variable: str | None
     """None for the mean over groups."""
     repeats: tuple[float | None, ...]
-    """The mean of each repeat; None where it is not defined or not finite."""
+    """The mean over samples in each repeat; None where it is not defined or not finite."""
     mean: float | None
-    """Over the repeats; None unless all are known."""
+    """Mean over the repeats; None unless all are known."""
     std: float | None
-    """Likewise, and None with fewer than two."""
+    """Standard deviation over the repeats; None unless all are known and there are two."""
 
     @classmethod
     def of(cls, measure: str, variable: str | None, repeats: Sequence[float | None]) -> Number:
         known = [value for value in repeats if value is not None]
-        whole = bool(known) and len(known) == len(repeats)
-        mean = statistics.fmean(known) if whole else None
-        std = statistics.stdev(known) if whole and len(known) > 1 else None
+        complete = bool(known) and len(known) == len(repeats)
+        mean = statistics.fmean(known) if complete else None
+        std = statistics.stdev(known) if complete and len(known) > 1 else None
         return cls(measure, variable, tuple(repeats), mean, std)
 
     @property
@@ -94,7 +97,7 @@ class LayerSlices:
     """The slices of one layer, by head; means are over the points of one sample."""
 
     name: str
-    """Of the module, as `blocks.3.coupling.slice_slots`."""
+    """The name of the module, as `blocks.3.coupling.slice_slots`."""
     slices: int
     temperature: tuple[float, ...]
     entropy: tuple[float, ...]
@@ -109,16 +112,16 @@ class LayerSlices:
         return math.log(self.slices)
 
     def mean(self, kind: Literal["temperature", "entropy", "effective", "dead"]) -> float:
-        """Over the heads."""
+        """Mean over the heads."""
         return statistics.fmean(getattr(self, kind))
 
 
 @dataclass(frozen=True)
 class Locality:
-    """Errors of a pointwise answer, by variable."""
+    """Errors of the best pointwise answer, by variable."""
 
     kind: Literal["limit", "theory"]
-    """"limit": nothing pointwise is better. "theory": what local theory gives."""
+    """"limit": no pointwise model can do better. "theory": the answer of a local theory."""
     errors: dict[str, float]
 
 
@@ -128,31 +131,31 @@ class Evaluation:
     variant: str
     seed: int
     step: int
-    """Of the model that was measured: the best one."""
+    """The step of the model that was measured, the best of the run."""
     validation: float
-    """Its error on the validation split, in training."""
+    """Error of that model on the validation split, during training."""
     parameters: int
     weights: str
-    """Hash of the parameters."""
+    """Hash of the parameters, see `weights_hash`."""
     data_hash: str
     protocol: Protocol
     points: int | float | None
-    """Of a draw, as in training."""
+    """Points of a draw, as in training."""
     device: str
     kernels: str
     definitions: dict[str, str]
     """What each measure is."""
     numbers: tuple[Number, ...]
     samples: dict[str, dict[str, float | None]]
-    """By sample and name of the number, the mean over the repeats."""
+    """The mean over the repeats, by sample and name of the number."""
     pictures: tuple[str, ...]
     """Samples whose predictions are in RUN/predictions."""
     files: dict[str, str] = field(default_factory=dict, metadata=YOUNGER)
-    """By picture, its file there; older records do not say: it is called as the sample."""
+    """The file of each picture in RUN/predictions; in older records it has the sample's name."""
     slices: tuple[LayerSlices, ...]
-    """Of every layer that has some, on the first of the pictures."""
+    """The slices of every layer that has some, on the sample of the first picture."""
     locality: Locality | None
-    """Where the physics tells what a pointwise answer reaches."""
+    """None where the problem has no known pointwise answer."""
 
 
 def evaluations_file(run: RunFolder) -> Path:
@@ -160,25 +163,26 @@ def evaluations_file(run: RunFolder) -> Path:
 
 
 def prediction_file(run: RunFolder, sample: str, *, full: bool = False) -> Path:
-    """Of the whole sample at once, or in subsets as dense as the draws of the training."""
+    """The file of a sample's predictions: of the whole sample at once, or in subsets."""
     return run.path / "predictions" / f"{sample}{'-full' if full else ''}.safetensors"
 
 
 def predictions_of(
     run: RunFolder, evaluation: Evaluation, among: Iterable[Evaluation] = ()
 ) -> dict[str, Path]:
-    """By sample, the predictions of an evaluation that are there.
+    """The existing files of an evaluation's predictions, by sample.
 
-    `among` are all of the run, oldest first. A file holds what the last that names it wrote: one of
-    another model, or at other points, is left out.
+    `among` are all evaluations of the run, oldest first. Two evaluations may name the same file,
+    and the later one overwrote it: such a file is left out if the later evaluation was of another
+    model or at other points.
     """
-    writers = {name: one for one in among for name in _files(one).values()}
-    found = {}
+    last_writers = {name: one for one in among for name in _files(one).values()}
+    files = {}
     for sample, name in _files(evaluation).items():
         file = run.path / "predictions" / name
-        if file.is_file() and predicts_alike(writers.get(name, evaluation), evaluation):
-            found[sample] = file
-    return found
+        if file.is_file() and predicts_alike(last_writers.get(name, evaluation), evaluation):
+            files[sample] = file
+    return files
 
 
 def predicts_alike(one: Evaluation, other: Evaluation) -> bool:
@@ -195,23 +199,23 @@ def append_evaluation(run: RunFolder, evaluation: Evaluation) -> None:
 
 
 def read_evaluations(run: RunFolder) -> list[Evaluation]:
-    """Oldest first; ValueError naming file and field where one cannot be read."""
+    """All evaluations of a run, oldest first; ValueError names file and field of a bad one."""
     file = evaluations_file(run)
     names = [field.name for field in fields(Evaluation)]
-    found = []
+    evaluations = []
     for row in read_records(file, KIND) if file.is_file() else []:
         own = {name: row[name] for name in names if name in row}
         try:
-            found.append(_without_empty_repeats(from_json(Evaluation, own)))
+            evaluations.append(_without_equal_repeats(from_json(Evaluation, own)))
         except ValueError as error:
             raise ValueError(
                 f"{file} must hold evaluations, got one that is none: {error}"
             ) from None
-    return found
+    return evaluations
 
 
-def _without_empty_repeats(one: Evaluation) -> Evaluation:
-    """Older records call samples that were taken whole so many draws: all repeats are the same."""
+def _without_equal_repeats(one: Evaluation) -> Evaluation:
+    """Older records repeat samples that were taken whole: all repeats are equal, so one is kept."""
     same = all(len(set(number.repeats)) == 1 for number in one.numbers)
     known = any(number.mean is not None for number in one.numbers)
     if one.protocol.repeats == 1 or not (same and known):

@@ -6,8 +6,8 @@
     RUN/model.safetensors      the best model so far, self-describing
     RUN/lock                   held by the process that trains
 
-A run that is resumed after a crash takes some steps again, and their records stand there twice:
-`history` leaves out what a later start undid.
+A run that crashed at step 130 and resumes from the checkpoint of step 100 takes 30 steps again, and
+`records.jsonl` has their records twice: `history` leaves out the first ones.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RunFolder:
             raise ValueError(f"{self.config_file} must be the config of a run: {error}") from None
 
     def check_free(self) -> None:
-        """Raise ValueError where the folder is neither a run nor empty."""
+        """Raise ValueError unless the folder is a run, empty or absent."""
         if not self.path.exists() or self.exists:
             return
         others = [child.name for child in self.path.iterdir() if child.name not in _MAY_PRECEDE]
@@ -64,7 +64,7 @@ class RunFolder:
             )
 
     def begin(self, config: RunConfig) -> None:
-        """Write the config; ValueError where the folder is something else."""
+        """Create the folder with its config; ValueError where it holds something else."""
         self.check_free()
         self.checkpoint_folder.mkdir(parents=True, exist_ok=True)
         text = json_text({"schema": SCHEMA, "config": config.to_json()}, spread=("config",))
@@ -84,7 +84,7 @@ class RunFolder:
             self.checkpoint_file(step).unlink()
 
     def drop_partial_files(self) -> None:
-        """Remove what a killed process had begun to write; only whoever holds the lock may."""
+        """Remove files that a killed process left unfinished. The caller must hold the lock."""
         for folder in (self.path, self.checkpoint_folder):
             for file in folder.glob(".*.partial"):
                 file.unlink()
@@ -93,7 +93,7 @@ class RunFolder:
         return read_run_records(self.records_file) if self.records_file.is_file() else []
 
     def history(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """The records, without those of steps that a later start took again."""
+        """The records, without those of steps that a resumed run took again."""
         kept: list[dict[str, Any]] = []
         for row in self.records():
             if row["kind"] == "start":
@@ -103,7 +103,7 @@ class RunFolder:
 
     @property
     def in_use(self) -> bool:
-        """Whether a live process trains there now."""
+        """Whether a live process trains this run now."""
         try:
             with (self.path / "lock").open() as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,7 +115,10 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run; ValueError where another live process does. A killed one holds nothing."""
+        """Hold the lock of the run; ValueError where another live process holds it.
+
+        The system releases the lock of a process that is killed.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("a+") as file:
             try:
@@ -132,14 +135,14 @@ class RunFolder:
             try:
                 yield
             finally:
-                if not self.exists:  # it never began, so nothing is left of it
+                if not self.exists:  # the run never began: leave no trace of it
                     (self.path / "lock").unlink(missing_ok=True)
-                    with suppress(OSError):  # where there is something else in it
+                    with suppress(OSError):  # the folder holds something else
                         self.path.rmdir()
 
 
 def find_runs(path: Path) -> Iterator[RunFolder]:
-    """The run of a folder, or those below it in order; none is looked for in a run or a store."""
+    """The runs at or below a folder, sorted; runs and stores are not searched inside."""
     for folder, below, files in os.walk(path):
         here = RunFolder(folder)
         if here.exists and _is_run(here):
@@ -151,7 +154,7 @@ def find_runs(path: Path) -> Iterator[RunFolder]:
 
 
 def _is_run(folder: RunFolder) -> bool:
-    """Also where the config is damaged, if there is something else of a run."""
+    """Whether config.json is that of a run; a damaged one counts beside records or checkpoints."""
     try:
         return {"schema", "config"} <= read_json(folder.config_file).keys()
     except (ValueError, OSError):
@@ -159,4 +162,4 @@ def _is_run(folder: RunFolder) -> bool:
 
 
 _MAY_PRECEDE = ("lock", "data", "log.txt")
-"""What a run's folder may hold before its config: built-in data, and what a study writes."""
+"""What a run's folder may hold before its config is written: built-in data, a study's log."""

@@ -1,4 +1,4 @@
-"""What a run predicts on one sample, with the truth, for pictures: one safetensors file.
+"""A run's prediction on one sample together with the truth, for pictures: one safetensors file.
 
 The header (see checkpoint.py, what = "prediction") holds: experiment, variant, seed and step of the
 run, split and sample, fields with units, relative L1 error of each variable. Tensors: coords,
@@ -47,8 +47,8 @@ def write_prediction(path: Path, prediction: Prediction) -> None:
     state |= {"errors": dict(prediction.errors), "fields": prediction.schema.to_json()}
     tensors = {name: getattr(prediction, name) for name in _TENSORS}
     path.parent.mkdir(parents=True, exist_ok=True)
-    given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    write_tensors(path, "prediction", state, given)
+    present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    write_tensors(path, "prediction", state, present)
 
 
 def read_prediction(path: Path) -> Prediction:
@@ -58,5 +58,5 @@ def read_prediction(path: Path) -> Prediction:
     absent += [name for name in _TENSORS[:4] if name not in tensors]
     if absent:
         raise ValueError(f"{path} must hold {absent[0]}, got none")
-    found: dict[str, Any] = {name: header[name] for name in _HEADER} | tensors
-    return Prediction(schema=Schema.from_json(header["fields"]), **found)
+    values: dict[str, Any] = {name: header[name] for name in _HEADER} | tensors
+    return Prediction(schema=Schema.from_json(header["fields"]), **values)

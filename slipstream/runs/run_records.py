@@ -24,20 +24,20 @@ ROWS: Mapping[str, Mapping[str, Any]] = {
     "checkpoint": {"weights": str},
     "stop": {"reason": str},
 }
-"""The fields of each kind of record that somebody reads, besides the step."""
+"""The fields that readers need of each kind of record, besides the step."""
 
 
 def read_run_records(path: Path) -> list[dict[str, Any]]:
-    """All rows; ValueError naming line and field where one is not as it was written."""
+    """All rows; ValueError names line and field where one is missing or of another type."""
     rows = read_records(path)
     for number, row in enumerate(rows, start=1):
         check_fields(row, {"step": int, **ROWS.get(row["kind"], {})}, f"{path}, line {number}")
     return rows
 
 
-def check_fields(value: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> None:
-    """Raise ValueError unless the fields are there, of these types."""
-    for name, kind in wanted.items():
+def check_fields(value: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError unless `value` has these fields with these types."""
+    for name, kind in kinds.items():
         if not isinstance(value.get(name), kind):
             raise ValueError(f"{where}: {name} must be {_named(kind)}, got {value.get(name)!r}")
 

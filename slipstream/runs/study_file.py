@@ -21,7 +21,7 @@ class PlannedCell:
     variant: str
     seed: int
     path: str
-    """From the folder of the study."""
+    """The run's folder, relative to the folder of the study."""
 
     @property
     def name(self) -> str:
@@ -34,19 +34,19 @@ def planned(config: RunConfig, study: Path, folder: Path) -> PlannedCell:
 
 
 def read_planned(study: Path) -> list[PlannedCell]:
-    """In the order in which they were added; ValueError names what is wrong in the file."""
+    """The cells in the order in which they were added; ValueError names what is wrong."""
     file = study / NAME
-    found = read_json(file)
-    if found.get("schema") != SCHEMA:
-        raise ValueError(f"{file}: schema must be {SCHEMA}, got {found.get('schema')!r}")
-    entries = found.get("cells")
+    content = read_json(file)
+    if content.get("schema") != SCHEMA:
+        raise ValueError(f"{file}: schema must be {SCHEMA}, got {content.get('schema')!r}")
+    entries = content.get("cells")
     if not isinstance(entries, list):
         raise ValueError(f"{file}: cells must be a list, got {type(entries).__name__}")
     return [_checked(entry, f"{file}: cells[{i}]") for i, entry in enumerate(entries)]
 
 
 def add_planned(study: Path, cells: Iterable[PlannedCell]) -> None:
-    """Write them down beside those that are there, or that another process adds just now."""
+    """Add cells to the file. The lock keeps those that another process adds at the same time."""
     study.mkdir(parents=True, exist_ok=True)
     with (study / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -57,9 +57,9 @@ def add_planned(study: Path, cells: Iterable[PlannedCell]) -> None:
 
 
 def _checked(entry: object, where: str) -> PlannedCell:
-    found = entry if isinstance(entry, dict) else {}
+    values = entry if isinstance(entry, dict) else {}
     kinds = {"experiment": str, "variant": str, "seed": int, "path": str}
     for name, kind in kinds.items():
-        if not isinstance(found.get(name), kind):
-            raise ValueError(f"{where}.{name} must be {kind.__name__}, got {found.get(name)!r}")
-    return PlannedCell(**{field.name: found[field.name] for field in fields(PlannedCell)})
+        if not isinstance(values.get(name), kind):
+            raise ValueError(f"{where}.{name} must be {kind.__name__}, got {values.get(name)!r}")
+    return PlannedCell(**{field.name: values[field.name] for field in fields(PlannedCell)})

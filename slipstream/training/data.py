@@ -10,18 +10,18 @@ import torch
 from slipstream.core.checks import check_choice
 from slipstream.data.batches import Batch, Loader, Normaliser, PointDataset, Share
 from slipstream.data.benchmarks import BENCHMARKS
-from slipstream.data.store import PARTS, Progress, Schema, Store, ingest, open_store
+from slipstream.data.store import PARTS, IngestProgress, Schema, Store, ingest, open_store
 from slipstream.physics.builtin import builtin_config, builtin_schema, builtin_source
 from slipstream.runs.config import DataConfig, RunConfig
 
 SPLITS = ("train", "val")
-"""That a training needs."""
+"""The splits that training needs."""
 
 
 def open_data(
-    config: DataConfig, folder: Path, progress: Callable[[Progress], None] | None = None
+    config: DataConfig, folder: Path, progress: Callable[[IngestProgress], None] | None = None
 ) -> Store:
-    """The store of a config; built-in data are made in `folder`, or kept where they are there.
+    """The store of a config; built-in data are made in `folder`, unless they are there already.
 
     Raises ValueError where the store does not fit: fields, splits, points.
     """
@@ -57,32 +57,35 @@ def problem_schema(config: DataConfig) -> Schema:
     return BENCHMARKS[config.problem].schema
 
 
-def _check_schema(store: Store, wanted: Schema, problem: str) -> None:
+def _check_schema(store: Store, schema: Schema, problem: str) -> None:
     for part in PARTS:
-        here, there = (
-            [f"{f.name} [{f.unit}] x {f.components}" for f in getattr(schema, part)]
-            for schema in (store.schema, wanted)
+        got, expected = (
+            [f"{f.name} [{f.unit}] x {f.components}" for f in getattr(each, part)]
+            for each in (store.schema, schema)
         )
-        if here != there:
+        if got != expected:
             raise ValueError(
-                f"{part} of {store.path} must be those of {problem}, {', '.join(there) or 'none'},"
-                f" got {', '.join(here) or 'none'} (--set data.problem=null takes any fields)"
+                f"{part} of {store.path} must be those of {problem},"
+                f" {', '.join(expected) or 'none'}, got {', '.join(got) or 'none'}"
+                " (--set data.problem=null takes any fields)"
             )
 
 
-def _make(config: DataConfig, folder: Path, progress: Callable[[Progress], None] | None) -> Store:
-    wanted, problem = config.builtin, config.problem
-    assert wanted is not None and problem is not None
-    total = sum(wanted.samples.values())
+def _make(
+    config: DataConfig, folder: Path, progress: Callable[[IngestProgress], None] | None
+) -> Store:
+    builtin, problem = config.builtin, config.problem
+    assert builtin is not None and problem is not None
+    total = sum(builtin.samples.values())
     source = builtin_source(
         problem,
         samples=total,
-        points=wanted.points,
-        seed=wanted.seed,
-        config=builtin_config(problem, wanted.settings),
+        points=builtin.points,
+        seed=builtin.seed,
+        config=builtin_config(problem, builtin.settings),
     )
-    fractions = {split: count / total for split, count in wanted.samples.items()}
-    ingest(source, folder, seed=wanted.seed, fractions=fractions, progress=progress)
+    fractions = {split: count / total for split, count in builtin.samples.items()}
+    ingest(source, folder, seed=builtin.seed, fractions=fractions, progress=progress)
     return open_store(folder)
 
 
@@ -97,7 +100,7 @@ def training_loader(store: Store, config: RunConfig, rank: int = 0, ranks: int =
 
 
 def validation_loader(store: Store, config: RunConfig, rank: int = 0, ranks: int = 1) -> Loader:
-    """Every sample of the split, to be gone through by `once`: the same points each time."""
+    """Every sample of the split; `first_epoch` of it gives the same points each time."""
     data = config.data
     dataset = PointDataset(
         store, "val", points=data.points, sampling=data.sampling, seed=data.evaluation_seed
@@ -107,13 +110,14 @@ def validation_loader(store: Store, config: RunConfig, rank: int = 0, ranks: int
     return Loader(dataset, share, workers=data.workers)
 
 
-def once(loader: Loader) -> Iterator[Batch]:
-    """The first epoch, whatever was drawn before."""
+def first_epoch(loader: Loader) -> Iterator[Batch]:
+    """The batches of epoch 0, whatever was drawn before."""
     loader.load_state_dict({**loader.state_dict(), "epoch": 0, "position": 0})
     yield from loader
 
 
-def prepared(
+def normalised_on(
     batch: Batch, normaliser: Normaliser, device: torch.device, dtype: torch.dtype
 ) -> Batch:
+    """The batch on a device, normalised there."""
     return batch.to(device, dtype).normalise(normaliser)

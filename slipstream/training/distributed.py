@@ -1,7 +1,7 @@
-"""Many processes, one run: data parallel, as `torchrun` starts it.
+"""One run in several processes: data parallel, as `torchrun` starts it.
 
-Every rank draws its own samples of a step and the gradients are averaged, which gives those of one
-process with all of the samples, since every rank has equally many. Only rank 0 writes.
+Every rank draws its own samples of a step, and the gradients are averaged. As every rank has
+equally many samples, that is the gradient of one process with all of them. Only rank 0 writes.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class World:
         """The model whose backward pass averages gradients over the ranks."""
         if self.size == 1:
             return model
-        places = [self.device] if self.device.type == "cuda" else None
-        return DistributedDataParallel(model, device_ids=places, gradient_as_bucket_view=True)
+        devices = [self.device] if self.device.type == "cuda" else None
+        return DistributedDataParallel(model, device_ids=devices, gradient_as_bucket_view=True)
 
     def mean(self, value: Tensor) -> Tensor:
         if self.size > 1:
@@ -54,15 +54,15 @@ class World:
         return value
 
     def any(self, flag: bool) -> bool:
-        """Whether it is so on some rank. All ranks must ask."""
+        """Whether the flag is set on any rank. All ranks must call this."""
         if self.size == 1:
             return flag
-        found = torch.tensor(float(flag), device=self.device)
-        dist.all_reduce(found, dist.ReduceOp.MAX)
-        return bool(found.item())
+        largest = torch.tensor(float(flag), device=self.device)
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+        return bool(largest.item())
 
     def gather(self, errors: Errors) -> Errors:
-        """The samples of all ranks, in one order, on every rank."""
+        """The errors of all ranks' samples, in the same order on every rank."""
         if self.size == 1:
             return errors
         parts: list[Any] = [None] * self.size
@@ -70,22 +70,22 @@ class World:
         return Errors.joined(errors.groups, parts)
 
     def agree(self, value: Agreed) -> Agreed:
-        """The value of the rank that leads, on every rank."""
+        """The value of rank 0, on every rank."""
         if self.size == 1:
             return value
-        held = [value]
-        dist.broadcast_object_list(held)
-        return held[0]
+        values = [value]
+        dist.broadcast_object_list(values)
+        return values[0]
 
     def wait(self) -> None:
-        """For all ranks to come here."""
+        """Wait until all ranks have called this."""
         if self.size > 1:
             dist.barrier()
 
 
 @contextmanager
 def join_world(device: str = "auto") -> Iterator[World]:
-    """This process among those of `torchrun`; alone without it."""
+    """Join the processes that `torchrun` started; a world of one process without it."""
     rank, size = place_in_world()
     if size == 1:
         yield World(pick_device(device))
@@ -109,11 +109,12 @@ def place_in_world() -> tuple[int, int]:
 
 
 def leave_world(code: int) -> None:
-    """End this process at once where it is one of several, its work being done.
+    """End this process at once if it is one of several, after its work is done.
 
-    Where DistributedDataParallel was used, PyTorch's threads outlive the process group. One that
-    lets go of a tensor while the interpreter ends aborts the process, and torchrun calls the run
-    failed: seen in 7 of 8 ends of eight gloo processes on two cores, and in none of 5 with this.
+    Where DistributedDataParallel was used, PyTorch's threads outlive the process group. A thread
+    that releases a tensor while the interpreter shuts down aborts the process, and torchrun reports
+    the run as failed: seen in 7 of 8 ends of eight gloo processes on two cores, and in none of 5
+    with this.
     """
     if place_in_world()[1] > 1:
         sys.stdout.flush()

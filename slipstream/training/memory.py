@@ -1,4 +1,4 @@
-"""That a step does not fit in the device's memory, in numbers and in fields that would help."""
+"""The message for a step that does not fit in the device's memory: figures, and what would help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def describing_memory(config: RunConfig, device: torch.device) -> Iterator[None]
 
 
 def memory_message(config: RunConfig, device: torch.device) -> str:
-    """One sentence: what was asked for, what there is, and what to change."""
+    """One sentence: the memory in use, the memory there is, and the fields to change."""
     helps = []
     if config.batch > 1:
         helps.append(f"batch (now {config.batch})")

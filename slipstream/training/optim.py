@@ -13,7 +13,7 @@ from slipstream.runs.config import OptimConfig, RunConfig
 def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.AdamW:
     """AdamW in one kernel. Matrices decay; biases, norms, temperatures, placeholder do not.
 
-    On a GPU the learning rate is there too: a recorded step reads it.
+    On a GPU the learning rate is a tensor on the device, as a recorded step reads it from there.
     """
     on_gpu = next(model.parameters()).is_cuda
     rate = config.learning_rate
@@ -39,7 +39,11 @@ def set_learning_rate(optimizer: torch.optim.AdamW, rate: float) -> None:
 
 
 def learning_rate(step: int, config: RunConfig) -> float:
-    """Of step 1, 2, ...: linear warm-up, then a cosine that reaches zero after the last step."""
+    """The rate of step 1, 2, ...: linear warm-up, then a cosine, zero after the last step.
+
+    With a rate of 1e-3, 1000 steps and a warm-up of 1 %, steps 1 to 10 have 1e-4 to 1e-3, step 506
+    has half of 1e-3.
+    """
     length = config.schedule or config.steps
     warmup = max(1, round(config.optim.warmup * length))
     if step <= warmup:
@@ -53,11 +57,12 @@ def update(
 ) -> tuple[Tensor, Tensor]:
     """Clip and step, unless loss or gradient are not finite: then the weights stay as they are.
 
-    Gives the norm of the gradient and whether the step was skipped (1.0 or 0.0), on the device:
-    the decision is taken there, and nothing waits for it.
+    Returns the norm of the gradient and whether the step was skipped (1.0 or 0.0), both on the
+    device: the decision is made there, and the host does not wait for it.
     """
     norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
     skipped = (~(norm + loss).isfinite()).to(torch.float32)
+    # The attribute by which PyTorch's GradScaler tells a fused optimiser to leave a step out.
     optimizer.found_inf = skipped  # type: ignore[attr-defined]
     optimizer.step()
     return norm, skipped
@@ -75,7 +80,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.AdamW) -> dict[st
 def load_optimizer(
     model: nn.Module, optimizer: torch.optim.AdamW, tensors: dict[str, Tensor]
 ) -> None:
-    """Take up a saved state; ValueError where it is that of other parameters."""
+    """Load a saved state; ValueError where it belongs to other parameters."""
     for name, parameter in model.named_parameters():
         for key in ("exp_avg", "exp_avg_sq", "step"):
             if f"{name}.{key}" not in tensors:

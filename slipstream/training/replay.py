@@ -1,8 +1,8 @@
 """A step recorded once as a CUDA graph and replayed: one launch instead of a thousand.
 
-On small clouds a GPU is done with a kernel before the host has launched the next. A replay runs the
-very kernels that the steps taken one by one run, so the results are equal to the bit and do not
-depend on where the recording began: a resumed run, which records anew, is exact.
+On small clouds a GPU finishes a kernel before the host has launched the next one. A replay runs the
+same kernels as steps launched one by one, so the results are equal to the bit and do not depend on
+where the recording began: a resumed run, which records again, is exact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from slipstream.runs.config import RunConfig
 from slipstream.training.distributed import World
 
 WARM_UP = 3
-"""Steps taken one by one before the recording: they compile, and make the optimiser's state."""
+"""Steps launched one by one before the recording: they compile the kernels and create the
+optimiser's state."""
 
 
 def why_not_replayed(config: RunConfig, world: World, *, equal_counts: bool) -> str | None:
@@ -34,10 +35,10 @@ def why_not_replayed(config: RunConfig, world: World, *, equal_counts: bool) -> 
 
 
 class Replayed:
-    """Takes batches of one shape to the device and does `step` with each.
+    """Moves batches of one shape to the device and runs `step` on each.
 
-    `step` must do all its work on the device and wait for nothing; what it is given and what it
-    keeps from step to step must stay where it is.
+    `step` must do all its work on the device without waiting for it, and what it reads and keeps
+    between steps must stay at the same addresses.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Replayed:
         self._taken += 1
 
     def _take_alone(self, batch: Batch) -> None:
-        """On the stream of the recording, where autograd then finds what it has seen before."""
+        """A warm-up step, on the stream of the recording: autograd sets up its state there."""
         current = torch.cuda.current_stream(self._device)
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
@@ -72,7 +73,7 @@ class Replayed:
         self._batch = batch.to(self._device, self._dtype)
         graph = torch.cuda.CUDAGraph()
         try:
-            # thread_local: the thread that pins the loader's batches goes on meanwhile
+            # thread_local: the loader's thread may go on pinning batches during the recording
             with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
                 self._step(self._batch)
         except torch.OutOfMemoryError:

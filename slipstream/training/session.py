@@ -1,4 +1,4 @@
-"""A run from its folder to its outcome: lock, data, trainer. What `slipstream train` does."""
+"""A run from its folder to its outcome (lock, data, trainer): the work of `slipstream train`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from slipstream.core.checks import check_choice
-from slipstream.data.store import Progress
+from slipstream.data.store import IngestProgress
 from slipstream.runs.config import RunConfig, check_same, with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.training.data import open_data
 from slipstream.training.distributed import World, join_world
 from slipstream.training.sinks import SINKS, Listener, open_sinks
-from slipstream.training.trainer import Outcome, Trainer
+from slipstream.training.trainer import Trainer, TrainingOutcome
 
 
 def train(
@@ -22,20 +22,20 @@ def train(
     device: str = "auto",
     listeners: Sequence[Listener] = (),
     track: Sequence[str] = (),
-    data_progress: Callable[[Progress], None] | None = None,
-) -> Outcome:
-    """Train a run in the folder `out`, or go on with the one there; None takes its config.
+    data_progress: Callable[[IngestProgress], None] | None = None,
+) -> TrainingOutcome:
+    """Train a run in the folder `out`, or continue the one there. None takes the config in `out`.
 
-    The same call after any interruption goes on from the newest checkpoint; after the last step it
-    only gives the outcome. Raises ValueError, having changed nothing, where the folder holds
-    another run or is in use, or the data do not fit; OSError where the disk is full: what was
-    saved before stays.
+    The same call after any interruption continues from the newest checkpoint; after the last step
+    it only returns the outcome. Raises ValueError, having changed nothing, where the folder holds
+    another run or is in use, or the data do not fit; OSError where the disk is full, which leaves
+    what was saved before.
     """
     for name in track:
         check_choice("track", name, SINKS)
     folder = RunFolder(out)
     if config is None and not folder.exists:
-        raise ValueError(f"{out} must be a run to go on with, got no {folder.config_file.name}")
+        raise ValueError(f"{out} must be a run to continue, got no {folder.config_file.name}")
     folder.check_free()
     with join_world(device) as world:
         if not world.leads:
@@ -51,9 +51,9 @@ def _prepare(
     config: RunConfig | None,
     folder: RunFolder,
     world: World,
-    data_progress: Callable[[Progress], None] | None,
+    data_progress: Callable[[IngestProgress], None] | None,
 ) -> Trainer:
-    """Everything checked, the data there, and the config written down."""
+    """A trainer, after all checks, with its data made and its config written."""
     if folder.exists:
         saved = folder.read_config()
         if config is not None:
@@ -61,11 +61,11 @@ def _prepare(
         config = config or saved
     assert config is not None
     config.model.check_loaded(str(folder.path))
-    place = folder.path / "data"
+    data_folder = folder.path / "data"
     if world.leads:
-        open_data(config.data, place, data_progress)
+        open_data(config.data, data_folder, data_progress)
     world.wait()  # built-in data are made by one rank, and read by all
-    store = open_data(with_store(config, config.data.store or place).data, place)
+    store = open_data(with_store(config, config.data.store or data_folder).data, data_folder)
     trainer = Trainer(config, store, folder, world)
     if world.leads and not folder.exists:
         folder.begin(config)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM ask a run to stop: it goes on to the end of its step and saves."""
+"""Ctrl-C and SIGTERM ask a run to stop: it finishes its step and saves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 
 class StopRequest:
-    """Which signal has come, if any. A second one is no longer caught: it ends the process."""
+    """The signal that was received, if any. A second one is not caught and ends the process."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
@@ -23,20 +23,21 @@ class StopRequest:
 def stop_requests() -> Iterator[StopRequest]:
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
-        yield request  # signals go to the main thread alone
+        yield request  # Python delivers signals to the main thread only
         return
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def remember(number: int, frame: FrameType | None) -> None:
         request.signal = signal.Signals(number)
         restore()
 
     def restore() -> None:
-        for number, handler in before.items():
+        for number, handler in earlier_handlers.items():
             signal.signal(number, handler)
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, note)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    earlier_handlers = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        signal.signal(number, remember)
     try:
         yield request
     finally:

@@ -1,4 +1,4 @@
-"""Where the records of a run go besides its file: TensorBoard and Weights & Biases, if wanted."""
+"""Where the records of a run may go besides its file: TensorBoard and Weights & Biases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slipstream.core.checks import check_choice
 from slipstream.core.extras import need
 
 Listener = Callable[[str, Mapping[str, Any]], None]
-"""Told the kind and the fields of every record."""
+"""Called with the kind and the fields of every record."""
 SINKS = ("tensorboard", "wandb")
 
 
@@ -19,14 +19,14 @@ SINKS = ("tensorboard", "wandb")
 def open_sinks(
     names: Sequence[str], run: Path, config: Mapping[str, Any]
 ) -> Iterator[list[Listener]]:
-    """Listeners that hand the numbers of a run on. ValueError where the package is not there."""
+    """Listeners that pass the numbers of a run on. ValueError where a package is not installed."""
     with ExitStack() as stack:
-        found: list[Listener] = []
+        listeners: list[Listener] = []
         for name in names:
             check_choice("track", name, SINKS)
-            opened = _tensorboard(run) if name == "tensorboard" else _wandb(run, config)
-            found.append(stack.enter_context(opened))
-        yield found
+            sink = _tensorboard(run) if name == "tensorboard" else _wandb(run, config)
+            listeners.append(stack.enter_context(sink))
+        yield listeners
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def _tensorboard(run: Path) -> Iterator[Listener]:
     with SummaryWriter(str(run / "tensorboard")) as writer:
 
         def listen(kind: str, row: Mapping[str, Any]) -> None:
-            for name, value in numbers(kind, row).items():
+            for name, value in scalars(kind, row).items():
                 writer.add_scalar(name, value, row["step"])
 
         yield listen
@@ -46,23 +46,23 @@ def _tensorboard(run: Path) -> Iterator[Listener]:
 @contextmanager
 def _wandb(run: Path, config: Mapping[str, Any]) -> Iterator[Listener]:
     wandb = need("wandb", "tracking")
-    # The same folder is the same run there, before and after a restart.
+    # Named by the folder, so that a run that is resumed continues its own curves.
     name = "-".join(run.resolve().parts[-3:]).strip("/")
     session = wandb.init(
         project="slipstream", name=name, id=name, dir=str(run), config=dict(config), resume="allow"
     )
     try:
-        yield lambda kind, row: session.log(numbers(kind, row), step=row["step"])
+        yield lambda kind, row: session.log(scalars(kind, row), step=row["step"])
     finally:
         session.finish()
 
 
-def numbers(kind: str, row: Mapping[str, Any]) -> dict[str, float]:
-    """What of a record can be drawn: "train/loss", "validation/by_group/pressure", ..."""
-    found: dict[str, float] = {}
+def scalars(kind: str, row: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a record to plot: "train/loss", "validation/by_group/pressure", ..."""
+    values: dict[str, float] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            found |= {f"{kind}/{k}": v for k, v in numbers(name, value).items()}
+            values |= {f"{kind}/{k}": v for k, v in scalars(name, value).items()}
         elif isinstance(value, int | float) and not isinstance(value, bool) and name != "step":
-            found[f"{kind}/{name}"] = value
-    return found if kind not in ("start", "checkpoint", "stop") else {}
+            values[f"{kind}/{name}"] = value
+    return values if kind not in ("start", "checkpoint", "stop") else {}

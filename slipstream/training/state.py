@@ -1,4 +1,4 @@
-"""The state of a training, to a checkpoint and back: all that the next step follows from."""
+"""The state of a training, to a checkpoint and back: all that the next step depends on."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from slipstream.training.optim import load_optimizer, optimizer_tensors
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What a checkpoint belongs to."""
+class Provenance:
+    """The config, data and number of processes that a checkpoint belongs to."""
 
     config: RunConfig
     data_hash: str
@@ -56,20 +56,20 @@ class TrainState:
     skipped: int = 0
     """Steps whose loss or gradient was not finite."""
 
-    def to_checkpoint(self, setting: Setting, device: torch.device) -> Checkpoint:
+    def to_checkpoint(self, provenance: Provenance, device: torch.device) -> Checkpoint:
         state = {
             "step": self.step,
             "best": self.best,
             "skipped": self.skipped,
             "loader": self.loader.state_dict(),
-            **setting.to_json(),
+            **provenance.to_json(),
         }
         parts: dict[str, Mapping[str, Tensor]] = {
             "model": dict(self.model.named_parameters()),
             "optimizer": optimizer_tensors(self.model, self.optimizer),
             "rng": _random_states(device),
         }
-        tensors = {f"{part}.{k}": v for part, found in parts.items() for k, v in found.items()}
+        tensors = {f"{part}.{k}": v for part, group in parts.items() for k, v in group.items()}
         return Checkpoint(state, tensors)
 
     def load(self, checkpoint: Checkpoint, device: torch.device) -> None:
@@ -83,7 +83,7 @@ class TrainState:
 
 
 def _random_states(device: torch.device) -> dict[str, Tensor]:
-    """Of torch's generators: our own draws are pure functions, those of extensions may not be."""
+    """The states of torch's generators. Our own draws do not use them; an extension's may."""
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)

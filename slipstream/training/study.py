@@ -3,10 +3,10 @@
     STUDY/study.json                                   which cells there are
     STUDY/records.jsonl                                how each attempt at a cell ended
     STUDY/data/<experiment>/                           built-in data, shared by its cells
-    STUDY/runs/<experiment>/<variant>/seed-<seed>/     the run of a cell; log.txt is what it said
+    STUDY/runs/<experiment>/<variant>/seed-<seed>/     the run of a cell; log.txt has its output
 
-The same call again skips what is finished, goes on with what was interrupted and tries again what
-failed. A run that fails takes nothing else with it.
+The same call again skips finished cells, resumes interrupted ones and tries failed ones again. The
+failure of one run does not affect the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ Status = Literal["finished", "interrupted", "failed", "waiting", "running"]
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
+    """One variant with one seed on one experiment, and the folder of its run."""
+
     config: RunConfig
     folder: RunFolder
 
@@ -52,24 +54,24 @@ class Cell:
 class Ending:
     """How an attempt at a cell ended."""
 
-    cell: Cell
+    cell: StudyCell
     status: Status
     reason: str | None = None
-    """Of a failure: the last line the run said."""
+    """Why it failed: the last line of the run's output."""
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means:
-    """What the runs of a study are run with."""
+class Resources:
+    """The device, processes and time that the runs of a study may use."""
 
     device: str = "auto"
     parallel: int = 1
     """Runs at a time, on one device or the cores of the machine."""
     processes: int = 1
-    """Of each run, by torchrun."""
+    """Processes of each run, started by torchrun."""
     minutes: float | None = None
-    """After which the study ends as by a signal; null for no limit."""
+    """The study stops after this time as it does on a signal; None for no limit."""
 
     def __post_init__(self) -> None:
         check_whole("parallel", self.parallel, 1)
@@ -80,31 +82,31 @@ class Means:
 
 def make_cells(
     configs: Iterable[RunConfig], variants: Sequence[str], seeds: Sequence[int], out: Path
-) -> list[Cell]:
-    """All combinations, of which one ingredient changes from cell to cell and nothing else."""
+) -> list[StudyCell]:
+    """A cell for each config, variant and seed; cells differ in nothing else."""
     cells = []
     for config in configs:
         for variant in variants:
             for seed in seeds:
                 one = replace(with_variant(config, variant), seed=seed)
                 folder = out / "runs" / config.experiment / variant / f"seed-{seed}"
-                cells.append(Cell(one, RunFolder(folder)))
+                cells.append(StudyCell(one, RunFolder(folder)))
     return cells
 
 
-def prepare_study(cells: Sequence[Cell], out: Path) -> list[Cell]:
-    """Open or make the data, and write down the cells; gives them with their stores.
+def prepare_study(cells: Sequence[StudyCell], out: Path) -> list[StudyCell]:
+    """Open or make the data, write study.json, and return the cells with their stores.
 
-    Raises ValueError, before anything is written, where a cell is there with another config or its
-    data do not fit.
+    Raises ValueError, before anything is written, where the folder of a cell holds another config
+    or its data do not fit.
     """
     for cell in cells:
         if cell.folder.exists:
             check_same(cell.folder.read_config(), cell.config, str(cell.folder.path))
     stores = {}
     for config in {cell.config.experiment: cell.config for cell in cells}.values():
-        place = out / "data" / config.experiment
-        stores[config.experiment] = open_data(config.data, place).path.resolve()
+        data_folder = out / "data" / config.experiment
+        stores[config.experiment] = open_data(config.data, data_folder).path.resolve()
     ready = [
         replace(cell, config=with_store(cell.config, stores[cell.config.experiment]))
         for cell in cells
@@ -117,26 +119,28 @@ def prepare_study(cells: Sequence[Cell], out: Path) -> list[Cell]:
 
 
 def run_study(
-    cells: Sequence[Cell],
+    cells: Sequence[StudyCell],
     out: Path,
-    means: Means,
-    watch: Callable[[Sequence[Cell], int], None] = lambda running, done: None,
+    resources: Resources,
+    watch: Callable[[Sequence[StudyCell], int], None] = lambda running, done: None,
 ) -> list[Ending]:
-    """Run the cells that are not finished; `watch` is told, now and then, which run and how many
-    are done. A signal, or the end of the time, is handed on to the runs, which save, and ends the
-    study."""
-    end = math.inf if means.minutes is None else time.monotonic() + 60 * means.minutes
+    """Run the cells that are not finished, and say how each ended.
+
+    `watch` is called every 0.1 s with the cells that run and the number of those done. A signal, or
+    the end of the time, is passed on to the runs, which save, and ends the study.
+    """
+    end = math.inf if resources.minutes is None else time.monotonic() + 60 * resources.minutes
     endings = {cell.name: ending for cell in cells if (ending := _before(cell)) is not None}
     waiting = [cell for cell in cells if cell.name not in endings]
     running: list[_Running] = []
     with stop_requests() as stop:
         while running or (waiting and not _over(stop, end)):
-            while waiting and len(running) < means.parallel and not _over(stop, end):
+            while waiting and len(running) < resources.parallel and not _over(stop, end):
                 cell = waiting.pop(0)
                 if cell.folder.in_use:
                     endings[cell.name] = Ending(cell, "running", "another process trains it")
                 else:
-                    running.append(_Running(cell, means))
+                    running.append(_Running(cell, resources))
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
                 ending = one.ending()
@@ -150,8 +154,8 @@ def run_study(
     return [endings.get(cell.name, Ending(cell, "waiting")) for cell in cells]
 
 
-def _before(cell: Cell) -> Ending | None:
-    """How a cell has ended before, if its records can be read: one that cannot fails alone."""
+def _before(cell: StudyCell) -> Ending | None:
+    """How a cell ended earlier, if it did; records that cannot be read make it a failed one."""
     try:
         return Ending(cell, "finished") if cell.finished else None
     except ValueError as error:
@@ -159,21 +163,21 @@ def _before(cell: Cell) -> Ending | None:
 
 
 class _Running:
-    """A run in its own process, what it says going into its folder."""
+    """A run in its own process, with its output in the log.txt of its folder."""
 
-    def __init__(self, cell: Cell, means: Means) -> None:
+    def __init__(self, cell: StudyCell, resources: Resources) -> None:
         self.cell, self.started = cell, time.perf_counter()
         self.log = cell.folder.path / "log.txt"
-        self.told = False
+        self.asked_to_stop = False
         command = [sys.executable, "-m"]
-        if means.processes > 1:
+        if resources.processes > 1:
             command += ["torch.distributed.run", "--standalone"]
-            command += [f"--nproc-per-node={means.processes}", "-m"]
+            command += [f"--nproc-per-node={resources.processes}", "-m"]
         command += ["slipstream", "train", "--out", str(cell.folder.path)]
-        command += ["--device", means.device]
+        command += ["--device", resources.device]
         for file in plugin_files():
             command += ["--plugin", str(file)]
-        threads = max(1, available_cores() // (means.parallel * means.processes))
+        threads = max(1, available_cores() // (resources.parallel * resources.processes))
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 command,
@@ -181,18 +185,18 @@ class _Running:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env=child_environment(OMP_NUM_THREADS=str(threads)),
-                start_new_session=True,  # Ctrl-C comes to the study alone, which hands it on
+                start_new_session=True,  # Ctrl-C reaches the study only, which passes it on
             )
 
     def ending(self) -> Ending:
         seconds = round(time.perf_counter() - self.started, 1)
         if self.process.returncode == 0 and self.cell.finished:
             return Ending(self.cell, "finished", None, seconds)
-        if self.told:
+        if self.asked_to_stop:
             return Ending(self.cell, "interrupted", None, seconds)
         lines = self.log.read_text(errors="replace").strip().splitlines()
-        said = lines[-1] if lines else "it said nothing"
-        return Ending(self.cell, "failed", f"{said} (exit {self.process.returncode})", seconds)
+        reason = lines[-1] if lines else "it said nothing"
+        return Ending(self.cell, "failed", f"{reason} (exit {self.process.returncode})", seconds)
 
 
 def _over(stop: StopRequest, end: float) -> bool:
@@ -201,9 +205,9 @@ def _over(stop: StopRequest, end: float) -> bool:
 
 def _end(running: Sequence[_Running]) -> None:
     for one in running:
-        if not one.told:
+        if not one.asked_to_stop:
             one.process.terminate()
-            one.told = True
+            one.asked_to_stop = True
 
 
 def _row(ending: Ending) -> dict[str, object]:

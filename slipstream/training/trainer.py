@@ -1,11 +1,11 @@
-"""The training of one run, as a loop that reads like the protocol.
+"""The training of one run.
 
     trainer = Trainer(config, store, RunFolder("runs/a"), World(device))
     outcome = trainer.run()
 
-Everything that the result follows from is in the config, the store and the checkpoint: a run that
-is killed at any moment and started again ends with the same weights, bit for bit, on the same kind
-of device (and, on a CPU, with as many threads).
+Everything that the result depends on is in the config, the store and the checkpoint: a run that is
+killed at any moment and started again ends with the same weights, bit for bit, on the same kind of
+device (and, on a CPU, with equally many threads).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from slipstream.runs.checkpoint import read_checkpoint, weights_hash, write_chec
 from slipstream.runs.config import RunConfig, is_due
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import TrainedModel, build_model, check_weights, write_model
-from slipstream.training.data import once, prepared, training_loader, validation_loader
+from slipstream.training.data import first_epoch, normalised_on, training_loader, validation_loader
 from slipstream.training.distributed import World
 from slipstream.training.losses import loss_of
 from slipstream.training.memory import describing_memory
@@ -41,22 +41,22 @@ from slipstream.training.optim import (
 from slipstream.training.replay import Replayed, why_not_replayed
 from slipstream.training.signals import StopRequest, stop_requests
 from slipstream.training.sinks import Listener
-from slipstream.training.state import Setting, TrainState
+from slipstream.training.state import Provenance, TrainState
 from slipstream.training.window import Window
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingOutcome:
     step: int
     reason: Literal["finished", "interrupted"]
     best: dict[str, Any] | None
     """Step, error and by_group of the best validation; None without one."""
     signal: int | None = None
-    """That interrupted it."""
+    """The signal that interrupted the run."""
 
 
 class Trainer:
-    """All that trains one model. The parts are public, to be looked at and taken out."""
+    """Trains one model. Its parts (model, state, loaders) are public, for inspection and reuse."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class Trainer:
     ) -> None:
         self.config, self.store, self.folder, self.world = config, store, folder, world
         self.listeners: Sequence[Listener] = ()
-        """Told every record, on the rank that leads."""
+        """Called with every record, on rank 0."""
         self.groups = store.schema.target_groups
         self.normaliser = make_normaliser(
             store.schema, store.statistics, coord_scale=config.data.coord_scale
         )
-        self.setting = Setting(config, data_hash(store), split_hash(store), world.size)
+        self.provenance = Provenance(config, data_hash(store), split_hash(store), world.size)
         self.validation = validation_loader(store, config, world.rank, world.size)
         self.model = build_model(config, store.schema).to(world.device)
         self.state = TrainState(
@@ -93,7 +93,7 @@ class Trainer:
             else Replayed(self._step_on_device, world.device, config.dtype)
         )
 
-    def run(self) -> Outcome:
+    def run(self) -> TrainingOutcome:
         """Train from the newest checkpoint, or from the start, to the last step or a signal.
 
         Raises TrainingStopped where losses or gradients are not finite too often, or the device's
@@ -110,12 +110,12 @@ class Trainer:
         step, best = self.state.step, self.state.best
         if step == last:
             self._record_once("stop", {"step": step, "reason": "finished"})
-            return Outcome(step, "finished", best)
+            return TrainingOutcome(step, "finished", best)
         self._record("stop", {"step": step, "reason": "interrupted"})
-        return Outcome(step, "interrupted", best, stop.signal)
+        return TrainingOutcome(step, "interrupted", best, stop.signal)
 
     def take_step(self, batch: Batch) -> None:
-        """One step of the protocol; nothing in it waits for the device."""
+        """One training step; the host does not wait for the device."""
         self.state.step += 1
         set_learning_rate(self.state.optimizer, learning_rate(self.state.step, self.config))
         self._launch(batch)
@@ -125,7 +125,7 @@ class Trainer:
         self._step_on_device(batch.to(self.world.device, self.config.dtype))
 
     def _step_on_device(self, batch: Batch) -> None:
-        """All that the device does in a step."""
+        """The part of a step that runs on the device, and that a CUDA graph can record."""
         config = self.config
         batch = batch.normalise(self.normaliser)
         with self._autocast():
@@ -139,13 +139,12 @@ class Trainer:
 
     def validate(self) -> dict[str, Any]:
         """The errors on the validation split, without autocast; writes the best model so far."""
-        given = self.normaliser, self.world.device, self.config.dtype
-        batches = (prepared(batch, *given) for batch in once(self.validation))
-        mine = sample_errors(self.model, batches, self.groups)
-        errors = self.world.gather(mine)
+        place = self.normaliser, self.world.device, self.config.dtype
+        batches = (normalised_on(batch, *place) for batch in first_epoch(self.validation))
+        errors = self.world.gather(sample_errors(self.model, batches, self.groups))
         error = errors.mean()
         best = self.state.best
-        found: dict[str, Any] = {
+        metric: dict[str, Any] = {
             "step": self.state.step,
             "error": _finite(error),
             "by_group": {name: _finite(value) for name, value in errors.by_group().items()},
@@ -153,20 +152,20 @@ class Trainer:
         is_best = math.isfinite(error) and (best is None or error < best["error"])
         weights = weights_hash(dict(self.model.named_parameters()))
         if is_best:
-            self.state.best = found
+            self.state.best = metric
             if self.world.leads:
-                write_model(self.folder.model_file, self._trained(found))
-        self._record("validation", {**found, "best": is_best, "weights": weights})
-        return found
+                write_model(self.folder.model_file, self._trained(metric))
+        self._record("validation", {**metric, "best": is_best, "weights": weights})
+        return metric
 
     def save(self) -> None:
-        """Write a checkpoint of this moment."""
+        """Write a checkpoint of the current state."""
         self.state.skipped += self._window.take_skipped()
         if self.world.leads:
             step = self.state.step
-            found = self.state.to_checkpoint(self.setting, self.world.device)
-            write_checkpoint(self.folder.checkpoint_file(step), found)
-            weights = weights_hash(found.part("model"))
+            checkpoint = self.state.to_checkpoint(self.provenance, self.world.device)
+            write_checkpoint(self.folder.checkpoint_file(step), checkpoint)
+            weights = weights_hash(checkpoint.part("model"))
             self._record("checkpoint", {"step": step, "weights": weights})
             self.folder.prune_checkpoints(self.config.keep)
         self.world.wait()
@@ -174,17 +173,18 @@ class Trainer:
     def _begin(self) -> None:
         if self.world.leads:
             self.folder.drop_partial_files()
-        # what a rank finds by itself may be the checkpoint that another is writing just now
+        # Rank 0 decides: another rank may list the folder before or after rank 0 writes to it.
         newest = self.world.agree(max(self.folder.checkpoint_steps(), default=None))
         resumed = newest is not None
         if newest is not None:
             path = self.folder.checkpoint_file(newest)
             checkpoint = read_checkpoint(path)
-            self.setting.check(checkpoint.state, str(path))
+            self.provenance.check(checkpoint.state, str(path))
             check_weights(checkpoint.part("model"), self.config, self.store.schema, str(path))
             self.state.load(checkpoint, self.world.device)
         else:
-            torch.manual_seed(derive_seed(self.config.seed, "torch"))  # for whoever draws from it
+            # Our own draws do not use torch's global generator; a user's layers may (dropout).
+            torch.manual_seed(derive_seed(self.config.seed, "torch"))
             self.save()
         if self.state.step < self.config.steps:
             self._record("start", {**self._circumstances(), "resumed": resumed})
@@ -208,26 +208,30 @@ class Trainer:
                 self.save()
 
     def _ends(self, stop: StopRequest) -> bool:
-        """Whether to stop here, having saved. The ranks must agree, which they do when they log."""
+        """Whether to stop after this step; saves if a signal asks for it.
+
+        All ranks must decide alike. They exchange whether they saw a signal only at the steps that
+        are logged, as each exchange waits for the device.
+        """
         step, last = self.state.step, self.config.steps
         if step == last:
             return True
         if self.world.size > 1:
-            wanted = is_due(step, self.config.log_every, last) and self.world.any(bool(stop))
+            asked = is_due(step, self.config.log_every, last) and self.world.any(bool(stop))
         else:
-            wanted = bool(stop)
-        if wanted:
+            asked = bool(stop)
+        if asked:
             self.save()
-        return wanted
+        return asked
 
     def _report(self) -> None:
-        """Read what was gathered on the device and record it; give up on a run that broke down."""
+        """Record the means since the last report; stop a run with too many skipped steps."""
         step = self.state.step
-        found = self._window.read()
-        self.state.skipped += found.pop("skipped")
+        means = self._window.read()
+        self.state.skipped += means.pop("skipped")
         row = {
             "step": step,
-            **found,
+            **means,
             "learning_rate": learning_rate(step, self.config),
             "skipped": self.state.skipped,
             "peak_gb": _peak_gb(self.world.device),
@@ -255,12 +259,12 @@ class Trainer:
         return torch.autocast(self.world.device.type, torch.bfloat16, enabled=bf16)
 
     def _trained(self, metric: dict[str, Any]) -> TrainedModel:
-        setting, schema = self.setting, self.store.schema
-        about = {"data_hash": setting.data_hash, "split_hash": setting.split_hash}
+        provenance, schema = self.provenance, self.store.schema
+        about = {"data_hash": provenance.data_hash, "split_hash": provenance.split_hash}
         return TrainedModel(self.model, schema, self.normaliser, self.config, metric, about)
 
     def _circumstances(self) -> dict[str, Any]:
-        """Where this process goes on from, on what, with what."""
+        """The step this process starts from, the device, kernels and data it runs with."""
         device, plugin = self.world.device, plugin_of(self.config.model.variant)
         return {
             "step": self.state.step,
@@ -274,13 +278,16 @@ class Trainer:
             "parameters": self.model.parameter_count(),
             "commit": commit(),
             **({"plugin": asdict(plugin)} if plugin else {}),
-            "data_hash": self.setting.data_hash,
-            "split_hash": self.setting.split_hash,
+            "data_hash": self.provenance.data_hash,
+            "split_hash": self.provenance.split_hash,
         }
 
     def _record_once(self, kind: str, row: dict[str, Any]) -> None:
-        """Unless it is there: a run may be killed between its last checkpoint and its end."""
-        if not any(row.items() <= found.items() for found in self.folder.history(kind)):
+        """Record a row unless it is there already.
+
+        A run may be killed after its last checkpoint and before, or after, it records its end.
+        """
+        if not any(row.items() <= record.items() for record in self.folder.history(kind)):
             self._record(kind, row)
 
     def _record(self, kind: str, row: dict[str, Any]) -> None:
@@ -292,7 +299,7 @@ class Trainer:
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no NaN."""
+    """None for NaN and infinities, which JSON does not have."""
     return value if math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""What happened in the steps since the last report, gathered without waiting for the device."""
+"""Losses, norms and times of the steps since the last report, without waiting for the device."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from torch import Tensor
 
 
 class Window:
-    """Sums of losses and norms, on the device; read every so many steps."""
+    """Sums on the device of losses, gradient norms, steps taken and steps skipped.
+
+    Reading them makes the host wait for the device, so they are read at logged steps only.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._sums = torch.zeros(4, device=device)
         self.reset()
 
     def reset(self) -> None:
-        self._sums.zero_()  # in place: a recorded step adds to it
+        self._sums.zero_()  # in place: a recorded CUDA graph adds to this very tensor
         self._points = 0
         self._since = time.perf_counter()
 
@@ -33,7 +36,7 @@ class Window:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What happens meanwhile is no part of a step's time."""
+        """Leave the time of a validation or a checkpoint out of points per second."""
         started = time.perf_counter()
         yield
         self._since += time.perf_counter() - started
@@ -48,11 +51,11 @@ class Window:
         """Means over the steps that were taken; None where there were none."""
         loss, norm, taken, skipped = self._sums.tolist()
         seconds = time.perf_counter() - self._since
-        found = {
+        means = {
             "loss": loss / taken if taken else None,
             "gradient_norm": norm / taken if taken else None,
             "points_per_second": self._points / seconds,
             "skipped": int(skipped),
         }
         self.reset()
-        return found
+        return means

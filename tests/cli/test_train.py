@@ -79,10 +79,10 @@ def test_files_and_settings_overlay_an_experiment(tmp_path: Path, called: Call) 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("train",), "an experiment or --out of a run to go on with must be given, got neither"),
+        (("train",), "an experiment or --out of a run to continue must be given, got neither"),
         (("train", "poison", "--out", "r"), "did you mean 'poisson'?"),
         (("train", "poisson"), "--out must name the folder of the run, got none"),
-        (("train", "--out", "r"), "r must be a run to go on with, got no config.json"),
+        (("train", "--out", "r"), "r must be a run to continue, got no config.json"),
         (("train", "--out", "r", "--seed", "1"), "an experiment must be named to change its con"),
         (("train", "poisson", "--out", "r", "--set", "optim.lr=1"), "must be one of learning_rate"),
         (("train", "poisson", "--out", "r", "--set", "experiment=x"), "must be one of data, model"),
@@ -148,7 +148,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert "saved; the same command goes on" in said
+    assert "saved; the same command continues" in said
     assert folder.history("stop")[-1]["step"] == folder.checkpoint_steps()[-1]
 
 

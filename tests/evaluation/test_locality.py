@@ -9,7 +9,7 @@ import torch
 from slipstream.core.runtime import generator
 from slipstream.data.store import ingest, open_store
 from slipstream.evaluation import locality as here
-from slipstream.evaluation.locality import inclination_errors, locality, poisson_limit
+from slipstream.evaluation.locality import find_locality, inclination_errors, poisson_limit
 from slipstream.physics.bodies import FAMILIES
 from slipstream.physics.builtin import builtin_config, builtin_source
 from slipstream.physics.poisson import Charges, draw_charges, solution
@@ -85,18 +85,18 @@ def test_on_spheres_local_theory_is_exact(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("where", ["surface", "volume"])
 def test_other_bodies_are_not_local(tmp_path: Path, where: str) -> None:
-    found = locality(open_store(flow(tmp_path, f"potential-flow-{where}")))
+    found = find_locality(open_store(flow(tmp_path, f"potential-flow-{where}")))
     assert found is not None and found.kind == "theory"
     velocity = {"surface": "surface_velocity", "volume": "velocity"}[where]
     assert found.errors["pressure_coefficient"] > found.errors[velocity] > 0.03
 
 
 def test_only_where_the_physics_tells(made_study: Path, tmp_path: Path) -> None:
-    found = locality(open_store(made_study / "data/poisson"))
+    found = find_locality(open_store(made_study / "data/poisson"))
     assert found is not None and found.kind == "limit" and set(found.errors) == {
         "potential", "field",
     }  # fmt: skip
     config = TaylorGreen(grid=8, stored=4, states=2, modes=2)
     source = builtin_source("taylor-green", samples=2, points=64, config=config)
     ingest(source, tmp_path / "tg")
-    assert locality(open_store(tmp_path / "tg")) is None
+    assert find_locality(open_store(tmp_path / "tg")) is None

@@ -7,8 +7,8 @@ import torch
 
 from slipstream.data.store import open_store
 from slipstream.evaluation.measure import (
-    Measured,
-    Progress,
+    MeasuredErrors,
+    OnSample,
     definitions,
     make_dataset,
     measure,
@@ -27,14 +27,14 @@ def trained(made_study: Path) -> TrainedModel:
 
 
 def measured(
-    trained: TrainedModel, protocol: Protocol, progress: Progress = lambda done, total: None
-) -> Measured:
+    trained: TrainedModel, protocol: Protocol, progress: OnSample = lambda done, total: None
+) -> MeasuredErrors:
     assert trained.config.data.store is not None
     store = open_store(trained.config.data.store)
     return measure(trained, make_dataset(store, trained, protocol), protocol, progress)
 
 
-def number(found: Measured, name: str, variable: str | None = None) -> Number:
+def number(found: MeasuredErrors, name: str, variable: str | None = None) -> Number:
     return next(n for n in found.numbers() if (n.measure, n.variable) == (name, variable))
 
 
@@ -101,9 +101,9 @@ def test_where_a_sample_is_taken_whole_nothing_is_repeated() -> None:
     assert Protocol(repeats=6, full=True).on(256) == Protocol(full=True)
 
 
-def errors_of(**samples: float) -> Measured:
+def errors_of(**samples: float) -> MeasuredErrors:
     made = Errors(("y",), {name: (value,) for name, value in samples.items()})
-    return Measured({"composite": (made,), "L1": (made,), "L2": (made,)})
+    return MeasuredErrors({"composite": (made,), "L1": (made,), "L2": (made,)})
 
 
 def test_the_median_sample() -> None:

@@ -14,7 +14,7 @@ import torch
 
 from slipstream.data.store import open_store
 from slipstream.evaluation.predict_sample import predict_sample
-from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs, open_data_of
+from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs, open_data_of
 from slipstream.evaluation.slices import probing
 from slipstream.evaluation.summary import summarise
 from slipstream.reports.draw.scenes import make_scene
@@ -32,7 +32,7 @@ from slipstream.runs.prediction_file import read_prediction, write_prediction
 
 from .made_runs import edit_file
 
-CPU = Wanted(device="cpu")
+CPU = EvaluationRequest(device="cpu")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_all_runs_are_pictured_on_the_median_sample_of_the_baseline(runs: list[R
 
 
 def test_the_prediction_is_that_of_the_model_on_every_point(run: RunFolder) -> None:
-    (row,) = evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(full=True)))
+    (row,) = evaluate_runs([run], EvaluationRequest(device="cpu", protocol=Protocol(full=True)))
     (sample,) = row.pictures
     found = read_prediction(prediction_file(run, sample, full=True))
     trained = load_model(run.path)
@@ -109,23 +109,23 @@ def test_subsets_that_do_not_divide_the_sample(run: RunFolder, size: int) -> Non
 def test_what_was_measured_is_not_measured_again(run: RunFolder) -> None:
     first = evaluate_runs([run], CPU)
     assert evaluate_runs([run], CPU) == first and len(read_evaluations(run)) == 1
-    evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(repeats=2)))
+    evaluate_runs([run], EvaluationRequest(device="cpu", protocol=Protocol(repeats=2)))
     assert len(read_evaluations(run)) == 2
     assert evaluate_runs([run], CPU) == first, "also where it is not the newest"
-    evaluate_runs([run], Wanted(device="cpu", again=True))
+    evaluate_runs([run], EvaluationRequest(device="cpu", again=True))
     assert len(read_evaluations(run)) == 3
     other = next(s for s in first[0].samples if s not in first[0].pictures)
-    evaluate_runs([run], Wanted(device="cpu", pictures=(other,)))
+    evaluate_runs([run], EvaluationRequest(device="cpu", pictures=(other,)))
     assert len(read_evaluations(run)) == 4 and prediction_file(run, other).is_file()
     prediction_file(run, other).unlink()
-    evaluate_runs([run], Wanted(device="cpu", pictures=(other,)))
+    evaluate_runs([run], EvaluationRequest(device="cpu", pictures=(other,)))
     assert len(read_evaluations(run)) == 5, "its picture was gone"
 
 
 def test_each_protocol_keeps_its_predictions(run: RunFolder) -> None:
     """Those of whole samples and of subsets are not the same."""
     (drawn,) = evaluate_runs([run], CPU)
-    whole = Wanted(device="cpu", protocol=Protocol(full=True), pictures=drawn.pictures)
+    whole = EvaluationRequest(device="cpu", protocol=Protocol(full=True), pictures=drawn.pictures)
     (full,) = evaluate_runs([run], whole)
     rows = read_evaluations(run)
     (first,), (second,) = (predictions_of(run, one, rows).values() for one in (drawn, full))
@@ -152,14 +152,14 @@ def test_no_noise_where_a_draw_is_the_whole_sample(
     run: RunFolder, points: int | float | None
 ) -> None:
     edit_file(run.model_file, lambda header, _: header["config"]["data"].update(points=points))
-    (row,) = evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(repeats=3)))
+    (row,) = evaluate_runs([run], EvaluationRequest(device="cpu", protocol=Protocol(repeats=3)))
     assert row.protocol == Protocol(full=True)
     assert {number.std for number in row.numbers} == {None}
     assert all(text.endswith("all points of a sample at once") for text in row.definitions.values())
 
 
 def test_older_records_of_whole_samples_have_no_noise(run: RunFolder) -> None:
-    evaluate_runs([run], Wanted(device="cpu", protocol=Protocol(repeats=2)))
+    evaluate_runs([run], EvaluationRequest(device="cpu", protocol=Protocol(repeats=2)))
     file = evaluations_file(run)
     row = json.loads(file.read_text())
     for number in row["numbers"]:
@@ -200,7 +200,7 @@ def test_a_model_that_broke_down_is_told_and_not_hidden(run: RunFolder) -> None:
     trained = load_model(run.path)
     assert trained.config.data.store is not None
     sample = open_store(trained.config.data.store).ids("test")[0]
-    (row,) = evaluate_runs([run], Wanted(device="cpu", pictures=(sample,)))
+    (row,) = evaluate_runs([run], EvaluationRequest(device="cpu", pictures=(sample,)))
     assert {number.mean for number in row.numbers} == {None}
     assert {v for found in row.samples.values() for v in found.values()} == {None} and summarise(
         [row]
@@ -222,10 +222,10 @@ def test_data_that_moved_or_are_others(study: Path, run: RunFolder) -> None:
     edit_file(run.model_file, move)
     with pytest.raises(ValueError, match=r"must be at .*gone, got no such folder \(--store"):
         evaluate_runs([run], CPU)
-    evaluate_runs([run], Wanted(device="cpu", store=moved))
+    evaluate_runs([run], EvaluationRequest(device="cpu", store=moved))
     edit_file(run.model_file, lambda header, _: header.update(data_hash="0" * 64))
     with pytest.raises(ValueError, match="was trained on, hash 000000000000, got"):
-        evaluate_runs([run], Wanted(device="cpu", store=moved, again=True))
+        evaluate_runs([run], EvaluationRequest(device="cpu", store=moved, again=True))
     assert len(read_evaluations(run)) == 1
 
 
@@ -234,7 +234,7 @@ def test_a_sample_of_another_split(run: RunFolder) -> None:
     assert trained.config.data.store is not None
     other = open_store(trained.config.data.store).ids("train")[0]
     with pytest.raises(ValueError, match=f"of the split 'test' of .*, got '{other}'"):
-        evaluate_runs([run], Wanted(device="cpu", pictures=(other,)))
+        evaluate_runs([run], EvaluationRequest(device="cpu", pictures=(other,)))
     assert not evaluations_file(run).exists()
 
 
@@ -272,7 +272,7 @@ def once_of(number: Number) -> Number:
 
 
 def test_seeds_are_summarised(runs: list[RunFolder]) -> None:
-    rows = evaluate_runs(runs, Wanted(device="cpu", protocol=Protocol(repeats=2)))
+    rows = evaluate_runs(runs, EvaluationRequest(device="cpu", protocol=Protocol(repeats=2)))
     found = {(s.variant, s.name): s for s in summarise(rows)}
     both = found["baseline", "L1 field"]
     assert both.seeds == (0, 1) and both.std == pytest.approx(

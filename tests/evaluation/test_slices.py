@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from slipstream.evaluation import slices
-from slipstream.evaluation.slices import chunked_weights, describe, match_slices, probing
+from slipstream.evaluation.slices import chunked_weights, layer_slices, match_slices, probing
 from slipstream.kernels.membership import Membership
 from slipstream.kernels.reference import weights
 from slipstream.models.transolver import Transolver
@@ -31,7 +31,7 @@ def test_the_numbers_are_those_of_the_weights_written_out(monkeypatch: pytest.Mo
     made = membership()
     whole = weights(made)[0].double()  # H N G
     monkeypatch.setattr(slices, "CHUNK", 7)
-    found = describe("here", made)
+    found = layer_slices("here", made)
     entropy = -(whole * whole.log()).sum(-1).mean(-1)
     mean = whole.mean(1)
     assert found.entropy == pytest.approx(entropy.tolist(), rel=1e-5)
@@ -45,11 +45,11 @@ def test_the_numbers_are_those_of_the_weights_written_out(monkeypatch: pytest.Mo
 def test_uniform_and_dead_slices() -> None:
     made = membership(bias=torch.tensor([0.0, 0, 0, 0, 0, -1e4]))
     flat = Membership(0 * made.query, made.slot_weight, made.slot_bias, made.temperature)
-    found = describe("here", flat)
+    found = layer_slices("here", flat)
     little = 0.5 * math.log(0.05)  # a hundredth of all weight: rare, but not dead
     biases = torch.tensor([0, 0, 0, 0, 0, little])
     rare = replace(flat, slot_bias=biases, temperature=torch.tensor([0.5, 0.5]))
-    assert describe("here", rare).dead == (0, 0)
+    assert layer_slices("here", rare).dead == (0, 0)
     assert found.entropy == pytest.approx([math.log(5)] * 2)
     assert found.effective == pytest.approx([5.0, 5.0]) and found.dead == (1, 1)
     assert found.largest_entropy == math.log(6)

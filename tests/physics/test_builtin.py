@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from slipstream.data.store import Source, check_store, ingest, open_store
-from slipstream.physics.builtin import LAGS, NAMES, PROBLEMS, Config, builtin_config, builtin_source
+from slipstream.physics.builtin import (
+    LAGS,
+    NAMES,
+    PROBLEMS,
+    ProblemConfig,
+    builtin_config,
+    builtin_source,
+)
 from slipstream.physics.poisson import Charges
 from slipstream.physics.potential_flow import PotentialFlow
 from slipstream.physics.taylor_green import TaylorGreen
@@ -40,7 +47,7 @@ def test_every_problem_is_a_pure_function_of_its_sample(problem: str) -> None:
     ],
 )
 def test_a_config_changes_the_samples_and_is_among_the_options(
-    problem: str, config: Config, other: Config
+    problem: str, config: ProblemConfig, other: ProblemConfig
 ) -> None:
     sources = [
         builtin_source(problem, samples=1, points=64, config=given) for given in (config, other)

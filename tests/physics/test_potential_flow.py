@@ -13,7 +13,7 @@ from slipstream.physics.bodies import Body, draw_body, ellipsoid, icosphere, uni
 from slipstream.physics.ellipsoid import ellipsoid_velocity
 from slipstream.physics.panels import pressure_coefficient
 from slipstream.physics.potential_flow import (
-    PROBLEMS,
+    COLUMNS,
     Flow,
     PotentialFlow,
     draw_scene,
@@ -197,7 +197,7 @@ def test_surface_points_are_spread_by_area() -> None:
     assert (inside > -1e-12).all() and (inside.mean(0) > 0.3).all()
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", COLUMNS)
 def test_samples_are_a_pure_function_of_config_seed_and_number(problem: str) -> None:
     one, again = (make_sample(problem, SMALL, seed=3, sample=2) for _ in range(2))
     for name in ("coords", "features", "targets"):
@@ -206,7 +206,7 @@ def test_samples_are_a_pure_function_of_config_seed_and_number(problem: str) -> 
         assert getattr(one, name).isfinite().all()
     for other in ({"seed": 4, "sample": 2}, {"seed": 3, "sample": 1}):
         assert not torch.equal(make_sample(problem, SMALL, **other).coords, one.coords)
-    widths = [sum(q.components for q in part) for part in PROBLEMS[problem]]
+    widths = [sum(q.components for q in part) for part in COLUMNS[problem]]
     assert [p.shape[1] for p in (one.coords, one.features, one.targets)] == widths
     assert len(one.coords) == 200
 
@@ -300,7 +300,7 @@ def test_bad_sample() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", COLUMNS)
 def test_devices_agree(problem: str) -> None:
     here, there = (make_sample(problem, SMALL, seed=0, sample=0, device=d) for d in ("cpu", "cuda"))
     torch.testing.assert_close(there.targets.cpu(), here.targets, rtol=1e-4, atol=1e-5)

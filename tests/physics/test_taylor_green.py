@@ -15,7 +15,7 @@ from slipstream.physics.taylor_green import (
     initial_velocity,
     make_trajectory,
     refine,
-    solve,
+    solve_trajectory,
     taylor_green_vortex,
     truncate,
 )
@@ -68,7 +68,7 @@ def test_two_dimensional_vortex_decays_exactly() -> None:
     grid = SpectralGrid(16)
     x, y, _ = grid.points()
     vortex = torch.stack((x.sin() * y.cos(), -x.cos() * y.sin(), torch.zeros_like(x)))
-    path = solve(vortex, viscosity=0.1, config=config, grid=grid)
+    path = solve_trajectory(vortex, viscosity=0.1, config=config, grid=grid)
     x, y, _ = SpectralGrid(8).points()
     shape = torch.stack((x.sin() * y.cos(), -x.cos() * y.sin(), torch.zeros_like(x)))
     for time, velocity, pressure in zip(path.times, path.velocity, path.pressure, strict=True):
@@ -249,6 +249,8 @@ def test_bad_arguments(no_shape_checks: None) -> None:
     with pytest.raises(ValueError, match="size must be even and at most 16, got 18"):
         truncate(torch.zeros(16, 16, 9), 18)
     with pytest.raises(ValueError, match=r"velocity must have shape \(3, n, n, n\)"):
-        solve(torch.zeros(3, 8, 8, 8), viscosity=0.1, config=SMALL, grid=SpectralGrid(16))
+        solve_trajectory(
+            torch.zeros(3, 8, 8, 8), viscosity=0.1, config=SMALL, grid=SpectralGrid(16)
+        )
     with pytest.raises(ValueError, match="sample must be a whole number of at least 0, got -1"):
         make_trajectory(SMALL, seed=0, sample=-1)

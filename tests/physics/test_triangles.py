@@ -11,8 +11,8 @@ from slipstream.physics import triangles
 from slipstream.physics.bodies import icosphere, sphere
 from slipstream.physics.triangles import (
     TriangleMesh,
-    distance,
     join,
+    nearest_distance,
     point_triangle_distance,
     signed_distance,
     winding_number,
@@ -66,7 +66,7 @@ def test_leaving_triangles_out_changes_nothing(draw: torch.Generator) -> None:
     pairs = point_triangle_distance(
         x.repeat_interleave(len(mesh.faces), 0), mesh.corners.repeat(100, 1, 1)
     )
-    assert torch.equal(distance(mesh, x), pairs.view(100, -1).amin(1))
+    assert torch.equal(nearest_distance(mesh, x), pairs.view(100, -1).amin(1))
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch, draw: torch.Generator) -> None:
@@ -111,4 +111,4 @@ def test_bad_meshes(no_shape_checks: None) -> None:
     with pytest.raises(ValueError, match="vertices must be finite, got 9 NaN"):
         TriangleMesh(TRIANGLE * math.nan, torch.tensor([[0, 1, 2]]))
     with pytest.raises(ValueError, match="points must have shape"):
-        distance(icosphere(1), torch.zeros(3, 2))
+        nearest_distance(icosphere(1), torch.zeros(3, 2))

@@ -10,7 +10,7 @@ import pytest
 from slipstream.audit.certificate import write_certificate
 from slipstream.audit.study_audit import certify
 from slipstream.evaluation import compare, locality
-from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
+from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
 from slipstream.runs.evaluation_file import Protocol
 from slipstream.runs.folder import find_runs
 
@@ -38,7 +38,7 @@ def made_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = trained_study(tmp_path_factory.mktemp("made") / "study")
     with pytest.MonkeyPatch.context() as patch:
         find_limits_quickly(patch)
-        wanted = Wanted(device="cpu", protocol=Protocol(repeats=2))
+        wanted = EvaluationRequest(device="cpu", protocol=Protocol(repeats=2))
         evaluate_runs(find_runs(path), wanted)
     write_certificate(certify(path), path)
     return path

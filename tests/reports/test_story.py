@@ -11,7 +11,7 @@ import pytest
 from slipstream.reports.content import Scene, SceneField
 from slipstream.reports.draw import pictures
 from slipstream.reports.draw.pictures import field_ratios
-from slipstream.reports.story import tables_of, tell
+from slipstream.reports.story import make_report, tables_of
 from slipstream.reports.study.gather import gather
 from slipstream.runs.prediction_file import read_prediction
 
@@ -33,7 +33,7 @@ def test_fields_are_those_of_the_compared_size_not_of_a_sweep(
     edit_config(small, lambda config: config.update(seed=0))
     found = gather([tmp_path / "a", study])
     assert [r.size.slices for r in found.runs][:2] == [2, 3]
-    report = tell(found, title="t", conclusion="c")
+    report = make_report(found, title="t", conclusion="c")
     (scene,) = report.scenes
     (file,) = found.runs[1].predictions().values()
     truth = read_prediction(file).values[:, 0]

@@ -28,7 +28,7 @@ def test_it_says_what_it_is(run: Path) -> None:
     assert found.config == again.config == small(optim__learning_rate=0.01)
     assert found.schema == again.store.schema and found.normaliser == again.normaliser
     assert found.metric == again.state.best
-    assert found.about["data_hash"] == again.setting.data_hash
+    assert found.about["data_hash"] == again.provenance.data_hash
     assert found.about["versions"]["torch"] == torch.__version__
     saved = read_tensors(run / "run" / "model.safetensors", "model")[1]
     assert same(saved, weights_of(found))

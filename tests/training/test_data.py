@@ -11,7 +11,7 @@ from slipstream.experiments import EXPERIMENTS
 from slipstream.physics.builtin import builtin_source
 from slipstream.runs.config import DataConfig, RunConfig
 from slipstream.training.data import (
-    once,
+    first_epoch,
     open_data,
     problem_schema,
     training_loader,
@@ -94,6 +94,6 @@ def test_validation_is_the_same_each_time(tmp_path: Path) -> None:
     config = small(data__points=8, batch=2)
     store = open_data(config.data, tmp_path)
     loader = validation_loader(store, config)
-    first, second = ([batch for batch in once(loader)] for _ in range(2))
+    first, second = ([batch for batch in first_epoch(loader)] for _ in range(2))
     assert [len(batch.samples) for batch in first] == [2, 1]
     assert all((a.rows == b.rows).all() for a, b in zip(first, second, strict=True))

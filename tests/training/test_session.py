@@ -49,7 +49,7 @@ def test_a_run_whose_data_do_not_fit_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be a store with a manifest"):
         train(with_store(small(), tmp_path / "no"), tmp_path / "s", device="cpu")
     assert not (tmp_path / "s").exists()
-    with pytest.raises(ValueError, match=r"must be a run to go on with, got no config.json"):
+    with pytest.raises(ValueError, match=r"must be a run to continue, got no config.json"):
         train(None, tmp_path / "none", device="cpu")
     assert not (tmp_path / "none").exists()
     (tmp_path / "full").mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from slipstream.training.session import train
-from slipstream.training.sinks import numbers, open_sinks
+from slipstream.training.sinks import open_sinks, scalars
 
 from .small import small
 
@@ -17,8 +17,8 @@ needs_tensorboard = pytest.mark.skipif(
 
 def test_what_can_be_drawn() -> None:
     row = {"step": 3, "error": 0.5, "best": True, "by_group": {"p": 0.1, "u": None}, "weights": "x"}
-    assert numbers("validation", row) == {"validation/error": 0.5, "validation/by_group/p": 0.1}
-    assert numbers("start", row) == {}
+    assert scalars("validation", row) == {"validation/error": 0.5, "validation/by_group/p": 0.1}
+    assert scalars("start", row) == {}
 
 
 @needs_tensorboard

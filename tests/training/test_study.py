@@ -15,15 +15,15 @@ from slipstream.core.records import read_records
 from slipstream.runs.checkpoint import read_checkpoint
 from slipstream.runs.folder import RunFolder
 from slipstream.training.session import train
-from slipstream.training.study import Cell, Means, make_cells, prepare_study, run_study
+from slipstream.training.study import Resources, StudyCell, make_cells, prepare_study, run_study
 
 from .small import same, small
 
 VARIANTS = ("baseline", "mlp-only")
-CPU = Means(device="cpu", parallel=2)
+CPU = Resources(device="cpu", parallel=2)
 
 
-def cells(out: Path, seeds: tuple[int, ...] = (0,), **changes: Any) -> list[Cell]:
+def cells(out: Path, seeds: tuple[int, ...] = (0,), **changes: Any) -> list[StudyCell]:
     return make_cells([small(steps=4, **changes)], VARIANTS, seeds, out)
 
 
@@ -108,7 +108,7 @@ def test_a_signal_goes_to_the_runs_which_save(tmp_path: Path) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    endings = run_study(ready, tmp_path, Means(device="cpu", parallel=1))
+    endings = run_study(ready, tmp_path, Resources(device="cpu", parallel=1))
     assert [ending.status for ending in endings] == ["interrupted", "waiting"]
     (stop,) = folder.history("stop")
     assert stop["reason"] == "interrupted" and folder.checkpoint_steps()[-1] == stop["step"] > 0
@@ -117,7 +117,7 @@ def test_a_signal_goes_to_the_runs_which_save(tmp_path: Path) -> None:
 def test_the_end_of_the_time_is_like_a_signal(tmp_path: Path) -> None:
     config = small(steps=100_000, log_every=1, evaluate_every=50_000)
     ready = prepare_study(make_cells([config], VARIANTS, (0,), tmp_path), tmp_path)
-    endings = run_study(ready, tmp_path, Means(device="cpu", minutes=0.02))
+    endings = run_study(ready, tmp_path, Resources(device="cpu", minutes=0.02))
     assert [ending.status for ending in endings] == ["interrupted", "waiting"]
     with pytest.raises(ValueError, match="minutes must be positive, got 0.0"):
-        Means(minutes=0.0)
+        Resources(minutes=0.0)

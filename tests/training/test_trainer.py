@@ -21,7 +21,7 @@ from slipstream.metrics import relative_error
 from slipstream.runs.checkpoint import read_checkpoint, weights_hash
 from slipstream.runs.model_file import load_model
 from slipstream.training import trainer as module
-from slipstream.training.trainer import Outcome, Trainer
+from slipstream.training.trainer import Trainer, TrainingOutcome
 
 from .small import CPU, same, small, trainer, weights
 
@@ -34,7 +34,7 @@ def test_a_run_learns_and_leaves_what_it_should(tmp_path: Path) -> None:
     made = trainer(tmp_path, steps=60, evaluate_every=20, optim__learning_rate=0.01, keep=2)
     start = weights(made)
     outcome = made.run()
-    assert outcome == Outcome(60, "finished", outcome.best) and outcome.best is not None
+    assert outcome == TrainingOutcome(60, "finished", outcome.best) and outcome.best is not None
     errors = [row["error"] for row in rows(made, "validation")]
     losses = [row["loss"] for row in rows(made, "train")]
     assert len(errors) == 3 and sum(losses[-3:]) < 0.95 * sum(losses[:3])
@@ -56,7 +56,7 @@ def test_records_say_what_ran(tmp_path: Path) -> None:
     (start,) = rows(made, "start")
     assert (start["precision"], start["processes"], start["resumed"]) == ("bf16", 1, False)
     assert start["kernels"].startswith("reference: no CUDA") and start["log_every"] == 2
-    assert start["data_hash"] == made.setting.data_hash and len(start["split_hash"]) == 64
+    assert start["data_hash"] == made.provenance.data_hash and len(start["split_hash"]) == 64
     for row in rows(made, "train"):
         assert row["kernels"].startswith("reference: no CUDA") and row["points_per_second"] > 0
         assert math.isfinite(row["loss"]) and row["gradient_norm"] > 0 and row["skipped"] == 0

@@ -42,11 +42,14 @@ class Batch:
         return self.rows[..., self.schema.columns("targets")]
 
     def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Batch:
-        """On a device, in one copy, which does not wait where the memory is pinned."""
+        """The batch on a device, in one copy; the host does not wait if the memory is pinned."""
         return replace(self, rows=self.rows.to(device, non_blocking=True).to(dtype))
 
     def pin_memory(self) -> Batch:
-        """The loader calls it, for copies that overlap with computing."""
+        """The batch in pinned memory, so that its copy to a GPU overlaps with computing.
+
+        PyTorch's loader calls this.
+        """
         return replace(self, rows=self.rows.pin_memory())
 
     def normalise(self, normaliser: Normaliser) -> Batch:
@@ -63,9 +66,9 @@ class Batch:
 
 
 class PointDataset(Dataset[Batch]):
-    """Draws from one split of a store. An item is (epoch, index): a pure function with the seed.
+    """Draws from one split of a store; a draw is a pure function of seed, epoch and index.
 
-    `points` rows a draw: a number, a fraction of each sample's rows (a float), or None for all.
+    A draw has `points` rows: a number, a fraction of each sample's rows (a float), or None for all.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class PointDataset(Dataset[Batch]):
         return self.__getitems__([item])
 
     def __getitems__(self, items: Sequence[Item]) -> Batch:
-        """A batch of draws, read straight into the memory it is handed over in."""
+        """A batch of draws, read directly into the memory of its tensor."""
         self.check_equal_counts([index for _, index in items])
         points, width = self._counts[items[0][1]], self.store.schema.width
         rows = _empty((len(items), points, width))
@@ -105,8 +108,11 @@ class PointDataset(Dataset[Batch]):
         return len(set(self._counts)) <= 1
 
     def in_batches(self, points: int) -> list[range]:
-        """Places in the split, in order: as many at a time as give at most `points` points, but at
-        least one, and one where the samples give different numbers."""
+        """The indices of the split in order, in ranges of at most `points` points.
+
+        A range has at least one index, and only one where samples give different numbers of points.
+        3 samples of 400 points with `points` = 1000: indices 0 and 1 together, then 2.
+        """
         size = max(1, points // max(self._counts)) if self.counts_are_equal else 1
         return [range(start, min(start + size, len(self))) for start in range(0, len(self), size)]
 
@@ -134,7 +140,8 @@ class PointDataset(Dataset[Batch]):
 
 
 def _empty(shape: tuple[int, ...]) -> Tensor:
-    """In a loader's worker, memory that the main process sees: batches are never copied to it."""
+    """An uninitialised tensor; in a loader's worker, in memory shared with the main process, so
+    that a batch is not copied there."""
     if torch.utils.data.get_worker_info() is None:
         return torch.empty(shape)
     storage = torch.UntypedStorage._new_shared(4 * int(np.prod(shape)))

@@ -1,8 +1,8 @@
-"""A loader over one split whose place in mid-epoch can be saved and taken up again.
+"""A loader over one split whose position within an epoch can be saved and restored.
 
 The order of an epoch is a pure function of (seed, epoch), dealt out to the ranks batch by batch;
-each draw of (seed, epoch, sample). So the batches are the same whatever the number of workers, and
-after a restart.
+each draw is one of (seed, epoch, sample). So the batches are the same with any number of workers,
+and after a restart.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ class Share:
     batch_size: int = 1
     shuffle: bool = True
     even: bool = True
-    """All ranks get equally many full batches, the first samples coming twice where they must, as
-    in training. Without, every sample comes once: ranks and last batches may differ, as in
-    evaluation."""
+    """True for training: all ranks get equally many full batches, and the first samples may come
+    twice for it. False for evaluation: every sample comes once, and the number of batches and the
+    size of the last one may differ between ranks. 10 samples in batches of 4: True gives 4, 4 and 4
+    with 2 samples repeated, False gives 4, 4 and 2."""
     rank: int = 0
     world_size: int = 1
 
@@ -42,7 +43,7 @@ class Share:
             )
 
     def batches(self, samples: int, seed: int, epoch: int) -> list[list[int]]:
-        """The batches of this rank in an epoch, as places in the split."""
+        """The batches of this rank in an epoch, as indices into the split."""
         order = list(range(samples))
         if self.shuffle:
             order = torch.randperm(samples, generator=generator(seed, "order", epoch)).tolist()
@@ -57,11 +58,11 @@ class Share:
 
 
 class Loader:
-    """Iterating gives the batches that are left of the current epoch, then the next one begins.
+    """Iterating gives the batches that remain of the current epoch; then the next one begins.
 
     `state_dict` counts the batches handed out, not those read ahead, so it may be saved after any
-    step. `load_state_dict` takes up the same order at the same place; all ranks are at the same
-    place, so the state of one serves all.
+    step. `load_state_dict` continues in the same order at the same position; all ranks have the
+    same position, so the state of one serves all.
     """
 
     def __init__(
@@ -82,12 +83,12 @@ class Loader:
         self._loader = DataLoader(
             dataset,
             batch_sampler=cast(Sampler[list[int]], self._remaining),
-            collate_fn=_as_is,  # the dataset makes whole batches
+            collate_fn=_as_is,  # the dataset returns batches already
             num_workers=workers,
             pin_memory=torch.cuda.is_available(),
             persistent_workers=workers > 0,
             prefetch_factor=prefetch if workers else None,
-            generator=torch.Generator(),  # else every epoch would draw from the global one
+            generator=torch.Generator(),  # else every epoch draws a seed from torch's global one
         )
 
     def __len__(self) -> int:
@@ -113,22 +114,23 @@ class Loader:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises ValueError when the state is of another order: seed, samples, batch or ranks."""
-        for name, has in self.state_dict().items():
-            if name not in ("epoch", "position", "rank") and state[name] != has:
-                raise ValueError(f"{name} of the saved state must be {has}, got {state[name]}")
+        for name, value in self.state_dict().items():
+            if name not in ("epoch", "position", "rank") and state[name] != value:
+                raise ValueError(f"{name} of the saved state must be {value}, got {state[name]}")
         self._remaining.epoch, self._remaining.position = state["epoch"], state["position"]
 
 
 def endless(loader: Loader) -> Iterator[Batch]:
-    """One epoch after the other, from where the loader is."""
+    """The batches of one epoch after the other, from the loader's position on."""
     while True:
         yield from loader
 
 
 class _Remaining(Sampler[list[Item]]):
-    """The items of the batches that are left of an epoch.
+    """The items of the batches that remain of an epoch.
 
-    It knows nothing of the loader: in a circle of references, workers would be left waiting.
+    It has no reference to the loader: in a circle of references PyTorch's loader would not be freed
+    at once, and its workers would stay.
     """
 
     def __init__(self, share: Share, samples: int, seed: int) -> None:

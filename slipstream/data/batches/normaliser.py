@@ -20,13 +20,14 @@ from slipstream.data.store import PARTS, Schema, Statistics
 
 CoordScale = Literal["common", "per-axis"]
 
-# A column that varies by less than float32 can tell from its size is constant but for rounding.
+# A column whose spread is smaller than this share of its largest value is constant: float32 has
+# about 7 digits, so such a spread is rounding.
 _CONSTANT_BELOW = 1e-6
 
 
 @dataclass(frozen=True)
 class Affine:
-    """y = (x - shift) / scale, a number a column."""
+    """y = (x - shift) / scale, with a shift and a scale for each column."""
 
     shift: tuple[float, ...]
     scale: tuple[float, ...]
@@ -113,6 +114,6 @@ def _into_box(statistics: Statistics, columns: slice, coord_scale: CoordScale) -
 
 @lru_cache(maxsize=64)
 def _tensors(map: Affine, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Kept, so that a step copies nothing to the device."""
+    """Shift and scale as tensors, cached so that a step copies nothing to the device."""
     shift = torch.tensor(map.shift, dtype=dtype, device=device)
     return shift, torch.tensor(map.scale, dtype=dtype, device=device)

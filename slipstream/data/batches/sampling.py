@@ -1,8 +1,9 @@
 """Which rows of a sample a step sees: a pure function of (seed, epoch, sample id).
 
-A window is a run of rows at a random offset, wrapping round. The rows of a store are in random
-order, so it is a uniform random subset, read in one piece; but two windows of one sample that
-overlap share neighbours. An exact draw is independent of every other, and reads rows one by one.
+A window is a sequence of consecutive rows at a random offset, which may wrap around the end. The
+rows of a store are in random order, so it is a uniform random subset, read in one piece; but two
+windows of one sample that overlap have consecutive rows in common. Exact draws are independent of
+each other, and read row by row.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def count_points(points: int | float | None, rows: int, sample: str) -> int:
 
 
 def draw_window(seed: int, epoch: int, sample: str, *, rows: int, points: int) -> list[Span]:
-    """One or two runs of rows, (first, end) each, `points` rows together."""
+    """One or two spans of rows, (first, end) each, with `points` rows together."""
     first = derive_seed(seed, "window", epoch, sample) % rows
     end = first + points
     return [(first, end)] if end <= rows else [(first, rows), (0, end - rows)]
@@ -51,9 +52,10 @@ def draw_exact(seed: int, epoch: int, sample: str, *, rows: int, points: int) ->
 
 
 def _distinct(stream: np.random.Philox, rows: int, count: int) -> NDArray[np.int64]:
-    """The first `count` different values of a stream of uniform row numbers; at most rows / 2.
+    """The first `count` different values, at most rows / 2, of a stream of uniform row numbers.
 
-    The first so many different ones, not just any: whatever is cut off must not depend on values.
+    They must be the first in the order of the stream: `np.unique` sorts by value, and cutting its
+    result would favour small row numbers.
     """
     drawn = np.empty(0, np.int64)
     while True:

@@ -1,7 +1,7 @@
 """The nine published benchmarks: their files on disk as sources of samples.
 
 catalogue       fields, units, options, splits and expected statistics of all nine, as data
-raw             what the readers share: designs on disk, splits
+raw             common to the readers: designs on disk, splits
 flow            surfaces and volumes of flows; row_blocks: rows assembled a block at a time
 drivaerml, drivaernet, shift, taylor_green    one layout each
 """

@@ -22,7 +22,7 @@ from slipstream.data.benchmarks.taylor_green import TaylorGreenFiles
 from slipstream.data.store import PAIRS_OPTION, Field, Manifest, Schema
 
 Expected = Mapping[str, tuple[float, float]]
-"""Channel -> mean and standard deviation."""
+"""Mean and standard deviation by channel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Benchmark:
     name: str
     reader: type[RawSource]
     files: Mapping[str, Any] = field(default_factory=dict)
-    """What the reader must know of the files: the part of the flow, the arrays of the targets."""
+    """What the reader must know about the files: part of the flow, arrays of the targets."""
     settings: Mapping[str, Any]
     """Options of the reader that differ from its defaults."""
     counts: Mapping[str, int]
@@ -40,23 +40,23 @@ class Benchmark:
     negative: tuple[str, ...] = ()
     """Channels whose mean is known to be negative."""
     ratio: float
-    """Share of a sample's points that the paper draws at a step."""
+    """Share of a sample's points that the paper draws at each step."""
     steps: int
-    """That the paper trains."""
+    """Training steps in the paper."""
     schedule: int | None = None
-    """Steps of its cosine, where the training ends before that."""
+    """Steps of the paper's cosine decay, where training ends before it does."""
 
     def source(
         self, raw: Path, *, split: str = "published", options: Mapping[str, Any] | None = None
     ) -> RawSource:
-        """Its samples below a folder; `split` is "published", "sorted" or the path of lists."""
+        """The samples below a folder; `split` is "published", "sorted" or the path of lists."""
         for option in options or {}:
             check_choice(f"an option of {self.name}", option, self.options)
         return self._make(raw, split, options or {})
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """All that may be set, with defaults."""
+        """All options with their defaults."""
         options = self._make(Path(), "published", {}).options
         return {name: value for name, value in options.items() if name != PAIRS_OPTION}
 
@@ -72,7 +72,7 @@ class Benchmark:
 
 
 def manifest_warnings(manifest: Manifest) -> list[str]:
-    """One sentence for each channel of a benchmark's store that is not like the published ones."""
+    """A sentence for each channel of a benchmark's store whose statistics differ from published."""
     benchmark, statistics = BENCHMARKS.get(manifest.origin.source), manifest.statistics
     if benchmark is None or statistics is None:
         return []
@@ -85,24 +85,27 @@ def manifest_warnings(manifest: Manifest) -> list[str]:
 def unlike_published(
     benchmark: Benchmark, means: Mapping[str, float], spreads: Mapping[str, float]
 ) -> list[str]:
-    """Channels whose mean is 3 published standard deviations off, whose own deviation is 10 times
-    the published one or a tenth of it, or whose mean has the wrong sign."""
-    found = []
-    for channel, (mean, spread) in benchmark.expected.items():
-        here, wide = means[channel], spreads[channel]
-        if abs(here - mean) > 3 * spread or not spread / 10 <= wide <= spread * 10:
-            found.append(
-                f"{channel} has mean {here:.6g} and standard deviation {wide:.6g} in the training"
-                f" split, published are {mean:.6g} and {spread:.6g}: is it another quantity or unit"
-                " (total, absolute, kinematic)?"
+    """A sentence for each channel whose mean is more than 3 published standard deviations off,
+    whose standard deviation is off by more than a factor of 10, or whose mean has the wrong sign.
+
+    A published 100 +- 10 warns at a mean of 131, and at a standard deviation of 0.9 or 101.
+    """
+    sentences = []
+    for channel, (mean, std) in benchmark.expected.items():
+        own_mean, own_std = means[channel], spreads[channel]
+        if abs(own_mean - mean) > 3 * std or not std / 10 <= own_std <= std * 10:
+            sentences.append(
+                f"{channel} has mean {own_mean:.6g} and standard deviation {own_std:.6g} in the"
+                f" training split, published are {mean:.6g} and {std:.6g}: is it another quantity"
+                " or unit (total, absolute, kinematic)?"
             )
     for channel in benchmark.negative:
         if means[channel] > 0:
-            found.append(
+            sentences.append(
                 f"{channel} has mean {means[channel]:.6g} in the training split, published are"
                 " negative ones: is its sign the opposite?"
             )
-    return found
+    return sentences
 
 
 def _as_tuples(value: Any) -> Any:

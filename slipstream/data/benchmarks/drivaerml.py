@@ -20,7 +20,7 @@ from slipstream.data.store import RowBlocks, Splits
 
 RUNS = 500
 ABSENT = {167, 211, 218, 221, 248, 282, 291, 295, 316, 325, 329, 364, 370, 376, 403, 473}
-"""Numbers that were never published."""
+"""Numbers of runs that were never published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class DrivAerML(FlowSource):
         return self.raw / sample / pattern.format(sample.removeprefix("run_"))
 
     def _volume(self, sample: str) -> Sequence[Path]:
-        """The file where somebody has joined it, else its parts: two at least."""
+        """The file if its parts were joined, else its parts, of which there are at least two."""
         whole = self._file(sample, "volume_{}.vtu")
         if whole.is_file():
             return (whole,)

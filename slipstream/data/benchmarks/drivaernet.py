@@ -28,7 +28,7 @@ PRESSURE, SHEAR, VOLUME = "PressureVTK", "WallShearStressVTK_Updated", "CFD"
 @dataclass(frozen=True, kw_only=True)
 class DrivAerNet(FlowSource):
     mirror: bool = False
-    """Volumes that have one side of y = 0 alone are completed by their mirror image."""
+    """Whether volumes with only one side of y = 0 are completed by their mirror image."""
     bodies: str = "3DMeshesSTL"
     """The folder with the bodies."""
 
@@ -40,7 +40,7 @@ class DrivAerNet(FlowSource):
 
     @cached_property
     def designs(self) -> Sequence[str]:
-        return tuple(self._found[self._folders[0]])
+        return tuple(self._paths[self._folders[0]])
 
     def design_named(self, text: str) -> str:
         return text.removesuffix(".vtk")
@@ -68,7 +68,7 @@ class DrivAerNet(FlowSource):
         return (PRESSURE, SHEAR) if self.part == "surface" else (VOLUME, self.bodies)
 
     @cached_property
-    def _found(self) -> Mapping[str, Mapping[str, Path]]:
+    def _paths(self) -> Mapping[str, Mapping[str, Path]]:
         """The files of each folder by design."""
         return {
             folder: files_by_stem(self.raw / folder, ".stl" if folder == self.bodies else ".vtk")
@@ -76,9 +76,9 @@ class DrivAerNet(FlowSource):
         }
 
     def _file(self, folder: str, sample: str) -> Path:
-        if sample not in self._found[folder]:
+        if sample not in self._paths[folder]:
             raise ValueError(f"{folder} must have a file of {sample}, got none")
-        return self._found[folder][sample]
+        return self._paths[folder][sample]
 
 
 def _in_order_of(mesh: Mesh, other: Mesh, name: str, values: NDArray[Any]) -> NDArray[Any]:

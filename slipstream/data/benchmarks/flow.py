@@ -35,7 +35,7 @@ class Target:
     field: Field
     array: str
     prefix: bool = False
-    """The array's name goes on, with its unit."""
+    """Whether `array` is only the beginning of its name, which ends with a unit."""
 
     def wanted(self, location: Location) -> Wanted:
         return Wanted(self.array, location, self.field.components, self.prefix)
@@ -50,13 +50,13 @@ class FlowSource(RawSource):
     """Pressure first."""
     location: Location
     cell_to_point: bool = True
-    """An array wanted at points that is there for cells alone is averaged, as VTK does."""
+    """Whether arrays that a file has at cells only are averaged to points, as VTK does."""
     box: Box | None = None
-    """Points outside are left out."""
+    """Points outside the box are left out."""
     pressure_offset: float = 0.0
     """Subtracted from the pressure of the files."""
     freestream: tuple[Any, ...] = ()
-    """Density, velocity and pressure, the same for every sample, or nothing."""
+    """Density, velocity and pressure, the same for every sample; may be empty."""
 
     def __post_init__(self) -> None:
         check_choice("location", self.location, ("point", "cell"))
@@ -161,8 +161,9 @@ def distance_to_body(path: Path) -> Callable[[NDArray[Any]], NDArray[Any]]:
 def outward_normals(mesh: Mesh, location: Location) -> tuple[NDArray[Any], bool]:
     """Unit normals out of the body, and whether those by the order of corners pointed inward.
 
-    OpenFOAM's point out of the fluid, which is into the body. The sign of the volume tells, taken
-    from the middle of the surface: neither holes nor a missing half change it.
+    Those of OpenFOAM point out of the fluid and so into the body. The sign of the enclosed volume
+    decides, with the middle of the surface as origin, so that neither holes nor a missing half
+    change it.
     """
     centres = mesh.cell_centres()
     middle = (centres.min(0) + centres.max(0)) / 2
@@ -172,16 +173,16 @@ def outward_normals(mesh: Mesh, location: Location) -> tuple[NDArray[Any], bool]
 
 
 def _as_held(path: Path | Sequence[Path], targets: Sequence[Target]) -> list[Wanted]:
-    """The targets at points, or at cells where a file has them there alone."""
-    held = describe(path).arrays
-    found = []
+    """The arrays of the targets at points, or at cells if a file has them only there."""
+    arrays = describe(path).arrays
+    held = []
     for target in targets:
-        same = [info for info in held if info.name == target.array]
+        same = [info for info in arrays if info.name == target.array]
         if not same and target.prefix:
-            same = [info for info in held if info.name.startswith(target.array)]
-        cells_alone = {info.location for info in same} == {"cell"}
-        found.append(target.wanted("cell" if cells_alone else "point"))
-    return found
+            same = [info for info in arrays if info.name.startswith(target.array)]
+        only_cells = {info.location for info in same} == {"cell"}
+        held.append(target.wanted("cell" if only_cells else "point"))
+    return held
 
 
 def check_flag(name: str, value: object) -> None:

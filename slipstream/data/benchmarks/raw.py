@@ -1,6 +1,6 @@
-"""What all readers of published data share: which designs are on disk, and their splits.
+"""Common to all readers of published data: which designs are on disk, and their splits.
 
-A design is what a split is made of: a car, a wing, a trajectory. Mostly it is one sample.
+A design is the unit of a split: a car, a wing, a trajectory. Usually it is one sample.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NO_OPTIONS = {"name", "raw", "counts", "split", "part", "targets"}
 
 @dataclass(frozen=True, kw_only=True)
 class RawSource(ABC):
-    """Samples of a published data set in its published layout; what is not here is left out."""
+    """Samples of a published data set in its published layout; missing designs are left out."""
 
     name: str
     raw: Path
     counts: Mapping[str, int]
     """Designs of each split as published."""
     split: str = "published"
-    """Or "sorted", or the path of lists."""
+    """"published", "sorted", or the path of lists (see `read_lists`)."""
 
     @property
     @abstractmethod
@@ -40,13 +40,13 @@ class RawSource(ABC):
 
     @property
     def seen(self) -> Schema:
-        """The fields that are drawn from a store of it, on disk or not."""
+        """The fields of a batch, which may be computed from those on disk (pairs of states)."""
         return self.schema
 
     @cached_property
     @abstractmethod
     def designs(self) -> Sequence[str]:
-        """What is on disk, sorted."""
+        """The designs on disk, sorted."""
 
     @abstractmethod
     def files(self, sample: str) -> Mapping[str, Path]: ...
@@ -55,11 +55,11 @@ class RawSource(ABC):
     def read(self, sample: str) -> Cloud | RowBlocks: ...
 
     def published(self) -> Splits:
-        """Designs by split as in the paper, on disk or not; by default the sorted ones."""
+        """Designs by split as in the paper, whether on disk or not; by default the sorted ones."""
         return sorted_splits(self.designs, self.counts)
 
     def design_named(self, text: str) -> str:
-        """The design that a line of a list means."""
+        """The design that a line of a list names."""
         return text
 
     def samples_of(self, design: str) -> Sequence[str]:
@@ -67,7 +67,7 @@ class RawSource(ABC):
 
     @cached_property
     def lists(self) -> Splits:
-        """Designs by split, on disk or not."""
+        """Designs by split, whether on disk or not."""
         if self.split == "published":
             return self.published()
         if self.split == "sorted":
@@ -76,7 +76,7 @@ class RawSource(ABC):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """All that can be set of a reader; the split is none of it, so that a store can grow."""
+        """All settings of a reader; not the split, so that a store can be extended."""
         names = (field.name for field in fields(self) if field.name not in _NO_OPTIONS)
         return {name: getattr(self, name) for name in names}
 
@@ -94,11 +94,15 @@ class RawSource(ABC):
     def presence(self) -> str:
         """How much of the data set is here, as "472 of 484 designs are here"."""
         listed = {design for members in self.lists.values() for design in members}
-        odd = [design for design in self.designs if design not in listed]
+        unlisted = [design for design in self.designs if design not in listed]
         by_rule = self.split in ("published", "sorted")
         total = sum(self.counts.values()) if by_rule else len(listed)
-        left = f", left out as in no split {len(odd)}, the first {odd[0]}" if odd else ""
-        return f"{len(self.designs) - len(odd)} of {total} designs are here{left}"
+        left = (
+            f", left out as in no split {len(unlisted)}, the first {unlisted[0]}"
+            if unlisted
+            else ""
+        )
+        return f"{len(self.designs) - len(unlisted)} of {total} designs are here{left}"
 
     def by_name(self, *paths: Path) -> dict[str, Path]:
         """The files by the names that the manifest gives them: relative to the raw folder."""
@@ -106,9 +110,10 @@ class RawSource(ABC):
 
 
 def sorted_splits(designs: Sequence[str], counts: Mapping[str, int]) -> Splits:
-    """First train, next val, last test.
+    """The first designs train, the next validate, the last test.
 
-    As many as published where all designs are here; else in the same proportion.
+    If all designs are here, as many as published; else in the same proportion: of 100 with the
+    published counts 400, 34 and 50, 83, 7 and 10.
     """
     total, here = sum(counts.values()), len(designs)
     splits: Splits = {}
@@ -122,31 +127,31 @@ def sorted_splits(designs: Sequence[str], counts: Mapping[str, int]) -> Splits:
 
 
 def read_lists(path: Path, design_named: Callable[[str], str]) -> Splits:
-    """Splits from a folder with train*.txt, val*.txt and test*.txt, a design a line, or from one
-    JSON or YAML file: split -> designs."""
+    """Splits from a folder with train*.txt, val*.txt and test*.txt, one design on each line, or
+    from one JSON or YAML file: split -> designs."""
     if path.is_dir():
         files = {split: _only_file(path, f"{split}*.txt") for split in SPLITS}
-        found = {split: _read_text(file).split() for split, file in files.items()}
+        names = {split: _read_text(file).split() for split, file in files.items()}
     elif path.is_file():
-        found = _read_mapping(path)
+        names = _read_mapping(path)
     else:
         raise ValueError(
             f"split must be published, sorted, a folder of lists or a JSON or YAML file, got"
             f" {str(path)!r}: no such file"
         )
-    return {split: tuple(map(design_named, members)) for split, members in found.items()}
+    return {split: tuple(map(design_named, members)) for split, members in names.items()}
 
 
 def _only_file(folder: Path, pattern: str) -> Path:
-    found = sorted(folder.glob(pattern))
-    if len(found) != 1:
-        got = ", ".join(file.name for file in found) or "none"
+    matches = sorted(folder.glob(pattern))
+    if len(matches) != 1:
+        got = ", ".join(file.name for file in matches) or "none"
         raise ValueError(f"{folder} must hold one {pattern}, got {got}")
-    return found[0]
+    return matches[0]
 
 
 def _read_text(path: Path) -> str:
-    """Without the mark that some editors put first, which would belong to the first design."""
+    """The text without a byte order mark, which would become part of the first design's name."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -154,7 +159,7 @@ def _read_text(path: Path) -> str:
 
 
 def _read_mapping(path: Path) -> dict[str, list[str]]:
-    """Designs as they are written: to YAML's numbers 00010 would be 8."""
+    """Designs by split, as text: YAML would read the design 00010 as the octal number 8."""
     text = _read_text(path)
     try:
         value = yaml.load(text, Loader=yaml.BaseLoader)
@@ -174,29 +179,29 @@ def numbered_folders(root: Path, prefix: str) -> dict[str, Path]:
     """Folders like run_12 by name, in the order of their numbers."""
     if not root.is_dir():
         raise ValueError(f"{root} must be a folder with {prefix}1, ..., got no such folder")
-    found = [
+    numbered = [
         (int(match[1]), path)
         for path in root.iterdir()
         if (match := re.fullmatch(re.escape(prefix) + r"(\d+)", path.name)) and path.is_dir()
     ]
-    if not found:
+    if not numbered:
         raise ValueError(f"{root} must hold folders {prefix}1, ..., got none")
-    return {path.name: path for _, path in sorted(found)}
+    return {path.name: path for _, path in sorted(numbered)}
 
 
 def files_by_stem(root: Path, suffix: str) -> dict[str, Path]:
     """All files with a suffix in a folder, at any depth, by their name without it."""
     if not root.is_dir():
         raise ValueError(f"{root} must be a folder of *{suffix} files, got no such folder")
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in files_below(root):
         if path.suffix != suffix:
             continue
-        if path.stem in found:
+        if path.stem in files:
             raise ValueError(
-                f"{root} must hold {path.name} once, got {found[path.stem]} and {path}"
+                f"{root} must hold {path.name} once, got {files[path.stem]} and {path}"
             )
-        found[path.stem] = path
-    if not found:
+        files[path.stem] = path
+    if not files:
         raise ValueError(f"{root} must hold *{suffix} files, got none")
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))

@@ -30,8 +30,9 @@ def stream_rows(
 ) -> RowBlocks:
     """Rows of the points in the box, a block at a time; fields without a column are parameters.
 
-    With `mirror` the image at -y of every point off the plane y = 0 follows: the y of its vectors
-    changes sign and everything else, the distance to a symmetric body too, is the same.
+    With `mirror`, every point off the plane y = 0 is followed by its mirror image at -y: the y
+    components of its vectors change sign; everything else, also the distance to a symmetric body,
+    is the same.
     """
     position = columns["position"]
     assert isinstance(position, np.ndarray)
@@ -59,7 +60,7 @@ def stream_rows(
 
 
 def _kept(position: NDArray[Any], box: Box | None, sign: int) -> NDArray[np.bool_]:
-    """Which points, or for -1 which mirror images, are rows."""
+    """Which points are rows; with `sign` = -1, which mirror images are."""
     here = position * np.array([1, sign, 1], position.dtype)
     keep = np.ones(len(here), bool) if sign == 1 else np.abs(here[:, 1]) > _ON_PLANE
     return keep & in_box(here, *box) if box else keep

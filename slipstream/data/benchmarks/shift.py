@@ -1,4 +1,4 @@
-"""Luminary's SHIFT-SUV and SHIFT-Wing: a folder a run, each with a surface, a volume and a body.
+"""Luminary's SHIFT-SUV and SHIFT-Wing: one folder for each run, with surface, volume and body.
 
 <folder>/run_%05d/       SUV: merged_surfaces.vtp (cell data), merged_volumes.vtu (point data),
                          merged_surfaces_filled.stl
@@ -28,10 +28,10 @@ SURFACE, VOLUME, PARAMS = "merged_surfaces.vtp", "merged_volumes.vtu", "params.j
 
 @dataclass(frozen=True, kw_only=True)
 class Shift(FlowSource):
-    """What the two have in common."""
+    """Common to SHIFT-SUV and SHIFT-Wing."""
 
     folder: str
-    """Below the raw one, with the folders of the runs; "." for the raw one itself."""
+    """The folder below the raw one that holds the runs; "." for the raw folder itself."""
 
     body: ClassVar[str]
     prefix: ClassVar[str]
@@ -85,7 +85,7 @@ class ShiftSuv(Shift):
         return tuple(name for name in super().runs() if name not in bad)
 
     def read_surface(self, sample: str, path: Path) -> RowBlocks:
-        """At cells with the normals of the file, turned outward."""
+        """At cells, the normals of the file are used, turned outward."""
         if self.location == "point":
             return super().read_surface(sample, path)
         normal = Target(Field("normal", components=3), "Normals")
@@ -146,7 +146,7 @@ class ShiftWing(Shift):
 
 
 def _turned(normals: NDArray[Any], outward: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-    """Unit normals that agree with the outward ones by and large, and whether they were turned."""
+    """Unit normals, turned to agree with the outward ones in sum, and whether they were turned."""
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
     turned = bool(np.einsum("ij,ij->", normals, outward) < 0)
     return normals / (-lengths if turned else lengths), turned

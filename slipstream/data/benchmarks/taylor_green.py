@@ -1,8 +1,8 @@
-"""Taylor-Green trajectories from HDF5 or NetCDF4 files, to be seen as pairs of states.
+"""Taylor-Green trajectories from HDF5 or NetCDF4 files, to be read as pairs of states.
 
 Two layouts: `u`, `v` and `w` of (member, time, n, n, n), as GenCFD has them, or one array of
 (trajectory, time, channel, n, n, n) with the channels u, v, w or rho, u, v, w, p. As in poseidon,
-rho = 1 and p = 0 stand in where a file has none, and p counts neither for loss nor metric.
+rho = 1 and p = 0 are filled in where a file has none, and p is not part of loss and metric.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ VELOCITY: tuple[str, ...] = ("u", "v", "w")
 
 @dataclass(frozen=True, kw_only=True)
 class TaylorGreenFiles(RawSource):
-    """A sample is a trajectory; what is drawn of it are pairs of states."""
+    """A sample is a trajectory; batches hold pairs of its states."""
 
     states: int
-    """Of a trajectory."""
+    """Number of states of a trajectory."""
     lags: tuple[int, ...]
-    """How many states a pair lies apart."""
+    """How many states a pair may lie apart."""
     interval: float
     """Seconds from state to state."""
     length: float
@@ -56,7 +56,7 @@ class TaylorGreenFiles(RawSource):
 
     @property
     def pairs(self) -> Pairs:
-        """The lead time is in units of the largest."""
+        """The pairs of states; the lead time is in units of the largest one."""
         state = (
             Field("density"),
             Field("velocity", "m/s", components=3),
@@ -74,19 +74,19 @@ class TaylorGreenFiles(RawSource):
         """Trajectories: the file's name and the number in it."""
         return tuple(
             f"{stem}-{number:06d}"
-            for stem, path in self._found.items()
-            for number in range(find_layout(path, self.array, self.states).trajectories)
+            for stem, path in self._paths.items()
+            for number in range(find_arrays(path, self.array, self.states).trajectories)
         )
 
     def files(self, sample: str) -> Mapping[str, Path]:
-        path = self._found[sample.rpartition("-")[0]]
+        path = self._paths[sample.rpartition("-")[0]]
         return {path.name: path}
 
     def read(self, sample: str) -> Cloud:
         stem, _, number = sample.rpartition("-")
-        found = read_trajectory(self._found[stem], self.array, self.states, int(number))
-        arrays: dict[str, NDArray[Any]] = {"position": self._grid(found.shape[2:])}
-        for k, state in enumerate(found):
+        trajectory = read_trajectory(self._paths[stem], self.array, self.states, int(number))
+        arrays: dict[str, NDArray[Any]] = {"position": self._grid(trajectory.shape[2:])}
+        for k, state in enumerate(trajectory):
             channels = state.reshape(5, -1)
             arrays[f"density@{k}"] = channels[0]
             arrays[f"velocity@{k}"] = channels[1:4].T
@@ -94,8 +94,8 @@ class TaylorGreenFiles(RawSource):
         return Cloud(self.schema, arrays, {"interval": self.interval})
 
     @cached_property
-    def _found(self) -> Mapping[str, Path]:
-        """The files by name; `raw` is one, or a folder of them."""
+    def _paths(self) -> Mapping[str, Path]:
+        """The files by name; `raw` is one file, or a folder of files."""
         paths = [self.raw]
         if self.raw.is_dir():
             paths = sorted(p for p in self.raw.iterdir() if p.suffix.lower() in SUFFIXES)
@@ -103,13 +103,13 @@ class TaylorGreenFiles(RawSource):
             raise ValueError(
                 f"{self.raw} must be a file or a folder of {', '.join(SUFFIXES)} files, got none"
             )
-        found: dict[str, Path] = {}
+        by_stem: dict[str, Path] = {}
         for path in paths:
-            if path.stem in found:
-                both = f"{found[path.stem].name} and {path.name}"
+            if path.stem in by_stem:
+                both = f"{by_stem[path.stem].name} and {path.name}"
                 raise ValueError(f"{self.raw} must hold one file called {path.stem}, got {both}")
-            found[path.stem] = path
-        return found
+            by_stem[path.stem] = path
+        return by_stem
 
     def _grid(self, shape: Sequence[int]) -> NDArray[np.float64]:
         """Positions in the order of the values: the last axis of the file, z, runs fastest."""
@@ -118,16 +118,16 @@ class TaylorGreenFiles(RawSource):
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How a file holds its trajectories."""
+class TrajectoryArrays:
+    """The arrays of a file that hold its trajectories."""
 
     arrays: tuple[str, ...]
-    """u, v and w apart, or one array of all channels."""
+    """Names: u, v and w, or one array of all channels."""
     trajectories: int
 
 
-def find_layout(path: Path, array: str, states: int) -> Layout:
-    """The arrays of a file and the number of trajectories, or ValueError saying what it has."""
+def find_arrays(path: Path, array: str, states: int) -> TrajectoryArrays:
+    """The arrays of a file and the number of trajectories; ValueError says what it has instead."""
     with _opened(path) as file:
         shapes = _shapes(file)
     if not array and set(VELOCITY) <= set(shapes):
@@ -136,9 +136,9 @@ def find_layout(path: Path, array: str, states: int) -> Layout:
         chosen = tuple(n for n, s in shapes.items() if (n == array if array else len(s) == 6))
         axes = "(trajectory, time, 3 or 5 channels, n, n, n)"
         if len(chosen) != 1:
-            wanted = f"the array {array!r}" if array else "u, v and w, or one array with six axes"
-            held = ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "none"
-            raise ValueError(f"{path} must have {wanted}, got {held}")
+            expected = f"the array {array!r}" if array else "u, v and w, or one array with six axes"
+            got = ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "none"
+            raise ValueError(f"{path} must have {expected}, got {got}")
     first = shapes[chosen[0]]
     channels = () if chosen == VELOCITY else first[2:3]
     for name in chosen:
@@ -148,20 +148,20 @@ def find_layout(path: Path, array: str, states: int) -> Layout:
                 f"{path}: {name} must have the axes {axes} with {states} states, got"
                 f" {shapes[name]} (states is an option)"
             )
-    return Layout(chosen, first[0])
+    return TrajectoryArrays(chosen, first[0])
 
 
 def read_trajectory(path: Path, array: str, states: int, number: int) -> Rows:
     """The channels rho, u, v, w, p of every state, (time, 5, n, n, n), float32."""
-    layout = find_layout(path, array, states)
+    names = find_arrays(path, array, states).arrays
     with _opened(path) as file:
-        parts = [np.asarray(file[name][number], np.float32) for name in layout.arrays]
-    found = parts[0] if len(parts) == 1 else np.stack(parts, 1)
-    if found.shape[1] == 5:
-        return found
-    whole = np.zeros((len(found), 5, *found.shape[2:]), np.float32)
-    whole[:, 0], whole[:, 1:4] = 1, found
-    return whole
+        parts = [np.asarray(file[name][number], np.float32) for name in names]
+    channels = parts[0] if len(parts) == 1 else np.stack(parts, 1)
+    if channels.shape[1] == 5:
+        return channels
+    complete = np.zeros((len(channels), 5, *channels.shape[2:]), np.float32)
+    complete[:, 0], complete[:, 1:4] = 1, channels
+    return complete
 
 
 @contextmanager
@@ -175,12 +175,12 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _shapes(file: Any) -> dict[str, tuple[int, ...]]:
-    """Of every array, in groups too, by its path."""
-    found: dict[str, tuple[int, ...]] = {}
+    """The shape of every array, also of those in groups, by its path."""
+    shapes: dict[str, tuple[int, ...]] = {}
 
     def visit(name: str, item: Any) -> None:
         if hasattr(item, "shape"):
-            found[name] = tuple(item.shape)
+            shapes[name] = tuple(item.shape)
 
     file.visititems(visit)
-    return found
+    return shapes

@@ -1,4 +1,4 @@
-"""Anybody's meshes: a card says which files make up a sample and what their arrays mean.
+"""Stores from any meshes: a card says which files make up a sample and what their arrays mean.
 
     card.yaml -> read_card -> Card -> MeshSource -> ingest
     folder -> look_at -> FolderLook -> draft_card -> card.yaml
@@ -14,7 +14,7 @@ from slipstream.data.cards.card import read_card
 from slipstream.data.cards.draft_text import draft_card
 from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
 from slipstream.data.cards.folder_look import FolderLook, look_at
-from slipstream.data.cards.parameter_look import Column, ParameterLook
+from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
 from slipstream.data.cards.shape import Shape
 from slipstream.data.cards.source import MeshSource
 from slipstream.data.cards.types import Card
@@ -22,7 +22,7 @@ from slipstream.data.cards.types import Card
 __all__ = [
     "ArrayLook",
     "Card",
-    "Column",
+    "ParameterColumn",
     "FileLook",
     "FolderLook",
     "MeshSource",

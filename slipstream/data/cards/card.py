@@ -42,10 +42,10 @@ from slipstream.data.cards.types import (
     ComputedValue,
     Corner,
     Entry,
-    Match,
+    MatchBy,
     ParameterFile,
     ParameterValue,
-    Splits,
+    SplitRule,
 )
 from slipstream.data.meshes import Location
 from slipstream.data.store import Field
@@ -56,7 +56,8 @@ _POINT_OR_CELL = ("point", "cell")
 
 
 def read_card(path: Path | str) -> Card:
-    """Read and check a card; ValueError names the place in the file, what must be and what is."""
+    """Read and check a card; ValueError names the place in the file, what is expected there and
+    what it has."""
     path = Path(path)
     keys = read_yaml(path).keys(
         need=("schema", "files", "targets"),
@@ -80,7 +81,7 @@ def read_card(path: Path | str) -> Card:
     card = Card(
         name=given["name"].text() if "name" in given else "mesh",
         files=files,
-        match=cast(Match, _choice(given, "match", ("coordinates", "order"))),
+        match=cast(MatchBy, _choice(given, "match", ("coordinates", "order"))),
         location=location,
         patches=tuple(place.text() for place in _list(given.get("patches"))),
         coords=context.coords,
@@ -104,7 +105,7 @@ def read_card(path: Path | str) -> Card:
 
 @dataclass(frozen=True)
 class _Context:
-    """What the entries of a card refer to."""
+    """The files, location and coordinates that the entries of a card refer to."""
 
     files: Mapping[str, str]
     location: Location
@@ -127,7 +128,7 @@ def _files(place: Place) -> dict[str, str]:
 
 
 def _coords(place: Place | None) -> tuple[Field, tuple[float, ...]]:
-    """The field, and what is subtracted from its values."""
+    """The field of the coordinates, and what is subtracted from their values."""
     keys = place.keys(may=("name", "unit", "subtract")) if place else {}
     name = keys["name"].text() if "name" in keys else "position"
     field = Field(name, keys["unit"].text() if "unit" in keys else "m", components=3)
@@ -234,23 +235,23 @@ def _box(place: Place) -> tuple[Corner, Corner]:
     return corners[0], corners[1]
 
 
-def _splits(place: Place, folder: Path) -> Splits:
+def _splits(place: Place, folder: Path) -> SplitRule:
     keys = place.keys(may=("random", "lists", "seed"))
     if ("random" in keys) == ("lists" in keys):
         place.fail("have either `random` or `lists`")
     seed = keys["seed"].whole(0) if "seed" in keys else 0
     if "lists" in keys:
         named = keys["lists"].named("ids, or files with one on each line")
-        return Splits(None, {name: _ids(entry, folder) for name, entry in named.items()}, seed)
+        return SplitRule(None, {name: _ids(entry, folder) for name, entry in named.items()}, seed)
     parts = keys["random"].named("fractions")
     fractions = {name: part.number() for name, part in parts.items()}
     if any(f < 0 for f in fractions.values()) or not math.isclose(sum(fractions.values()), 1):
         keys["random"].fail("be fractions that sum to 1", str(fractions))
-    return Splits(fractions, None, seed)
+    return SplitRule(fractions, None, seed)
 
 
 def _ids(place: Place, folder: Path) -> tuple[str, ...]:
-    """Ids in the card, or a text file beside it."""
+    """Ids listed in the card, or in a text file relative to its folder."""
     if isinstance(place.value, list):
         return tuple(sample_id(str(item.value)) for item in place.items())
     path = folder / place.text()
@@ -270,7 +271,7 @@ def _numbers(place: Place, width: int) -> tuple[float, ...]:
 
 
 def _choice(given: Mapping[str, Place], key: str, allowed: tuple[str, ...]) -> str:
-    """The first one allowed where the card says nothing."""
+    """The value of a key; the first one allowed where the card does not have it."""
     return given[key].choice(allowed) if key in given else allowed[0]
 
 

@@ -1,4 +1,4 @@
-"""What the first card of a folder should say: which arrays to predict, and from which inputs."""
+"""The content of a first card for a folder: which arrays to predict, and from which inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from slipstream.data.cards.roles import (
     vectors_of_scalars,
 )
 from slipstream.data.cards.shape import Shape
-from slipstream.data.cards.types import Match
+from slipstream.data.cards.types import MatchBy
 from slipstream.data.geometry import check_order, match_exactly, match_nearly
 from slipstream.data.meshes import Location, read_mesh
 from slipstream.data.store import PARTS
@@ -29,20 +29,20 @@ from slipstream.data.store import PARTS
 
 @dataclass(frozen=True)
 class Value:
-    """A field of the card: an array, three that are a vector, or something computed."""
+    """A field of the card: an array, three that make up a vector, or a computed quantity."""
 
     name: str
     unit: str
     role: str
     remark: str
-    """Why this unit, or why not used."""
+    """Why it has this unit, or why it is not used."""
     file: str = ""
     arrays: tuple[str, ...] = ()
-    """None where it is computed."""
+    """Empty where it is computed."""
     components: int = 1
     location: Location = "point"
     used: bool = True
-    """Whether it is in the card, or there as a comment."""
+    """Whether it is an entry of the card; otherwise it is a comment."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Draft:
     """The file whose points, or cells, become the rows."""
     files: dict[str, str]
     """Name -> pattern."""
-    match: Match
+    match: MatchBy
     location: Location
     features: tuple[Value, ...]
     targets: tuple[Value, ...]
@@ -65,9 +65,10 @@ class Draft:
 
 
 def choose(look: FolderLook, main: str | None = None) -> Draft:
-    """Choose what to predict at the points or cells of `main`, by default of the file with most.
+    """Choose what to predict at the points or cells of the file `main`.
 
-    Files with the same points join it. ValueError where there is nothing to predict.
+    By default that is the file with most arrays to predict; files with the same points join it.
+    ValueError where there is nothing to predict.
     """
     with_id = [file for file in look.looks if ID in look.layout.files[file]]
     main = main or max(with_id or look.looks, key=lambda file: _promise(look, file))
@@ -96,38 +97,38 @@ def choose(look: FolderLook, main: str | None = None) -> Draft:
 
 
 def _patterns(look: FolderLook, main: str, files: Sequence[str]) -> dict[str, str]:
-    """The patterns of the files; where the first has no id, its own name is the one sample's."""
+    """The patterns of the files; if that of `main` has no id, its name is the id of one sample."""
     patterns = {file: look.layout.files[file] for file in files}
     if ID in patterns[main]:
         return patterns
     for file in files:
-        path = next(iter(look.found[file].values()))
+        path = next(iter(look.paths[file].values()))
         patterns[file] = as_pattern(path.relative_to(look.folder).as_posix())
     folder, slash, name = patterns[main].rpartition("/")
     return patterns | {main: f"{folder}{slash}{ID}{PurePosixPath(name).suffix}"}
 
 
 def _promise(look: FolderLook, file: str) -> tuple[int, bool, int]:
-    """How much there is to predict in a file; a surface goes before a volume."""
+    """How much there is to predict in a file, to compare files; surfaces go before volumes."""
     arrays = look.common(file)
     roles = {array.guess.role.partition(" (")[0] for array in arrays}
     return len(roles & set(TARGETS)), _shape(look, file).kind == "surface", len(arrays)
 
 
 def _location(arrays: Sequence[ArrayLook]) -> Location:
-    """Where most of the roles to predict are; points where both have as many."""
+    """Where most of the roles to predict are; points where both have equally many."""
     roles: dict[Location, set[str]] = {"point": set(), "cell": set()}
-    for wanted in (TARGETS, ("other",)):
+    for accepted in (TARGETS, ("other",)):
         for array in arrays:
-            if array.guess.role.partition(" (")[0] in wanted:
+            if array.guess.role.partition(" (")[0] in accepted:
                 roles[array.location].add(array.guess.role)
         if roles["point"] or roles["cell"]:
             break
     return "cell" if len(roles["cell"]) > len(roles["point"]) else "point"
 
 
-def _companions(look: FolderLook, main: str, location: Location) -> tuple[list[str], Match]:
-    """Other files that have something to predict at the same places, and how they are matched."""
+def _companions(look: FolderLook, main: str, location: Location) -> tuple[list[str], MatchBy]:
+    """Other files with something to predict at the same places, and how their rows are matched."""
     others, matches = [], set()
     for file in look.looks:
         shared = [s for s in look.looks[main] if s in look.looks[file]]
@@ -141,7 +142,7 @@ def _companions(look: FolderLook, main: str, location: Location) -> tuple[list[s
     return others, "order" if matches == {"order"} else "coordinates"
 
 
-def _match(ours: FileLook, theirs: FileLook, location: Location) -> Match | None:
+def _match(ours: FileLook, theirs: FileLook, location: Location) -> MatchBy | None:
     rows = "points" if location == "point" else "cells"
     if getattr(ours.shape, rows) != getattr(theirs.shape, rows):
         return None
@@ -157,7 +158,7 @@ def _match(ours: FileLook, theirs: FileLook, location: Location) -> Match | None
 
 
 def _values(arrays: Iterable[ArrayLook], file: str, location: Location) -> list[Value]:
-    """The arrays of a file that may be fields, scalars that make up a vector as one."""
+    """The arrays of a file that may be fields; three scalars of a vector become one field."""
     here = {a.name for a in arrays if a.location == location}
     chosen = [a for a in arrays if a.location == location or a.name not in here]
     scalars = [a.name for a in chosen if a.components == 1]
@@ -176,7 +177,8 @@ def _values(arrays: Iterable[ArrayLook], file: str, location: Location) -> list[
 
 
 def findable(name: str) -> str:
-    """A name as the card says it: up to the first odd letter, as YAML cannot hold those."""
+    """A name as it can stand in a card: from the first unprintable letter on replaced by `*`, as
+    YAML cannot hold such letters."""
     for i, letter in enumerate(name):
         if not letter.isprintable():
             return name[:i] + "*"
@@ -184,7 +186,7 @@ def findable(name: str) -> str:
 
 
 def _is_unclear(value: Value, arrays: Iterable[ArrayLook]) -> bool:
-    """Whether the card's name of an array, where it is only the beginning, fits others too."""
+    """Whether the card's name of an array is only a beginning that other arrays have too."""
     starts = {name: findable(name)[:-1] for name in value.arrays if findable(name) != name}
     names = {array.name for array in arrays}
     return any(
@@ -204,7 +206,7 @@ def _value(
 
 
 def _targets(values: Sequence[Value]) -> list[Value]:
-    """One value for each role to predict; the rest, and what is no target, as comments."""
+    """One value for each role to predict; all other values become comments."""
     candidates = [v for v in values if v.role in TARGETS]
     if not candidates:
         return [v for v in values if v.role == "other"]
@@ -221,7 +223,7 @@ def _targets(values: Sequence[Value]) -> list[Value]:
 def _features(
     look: FolderLook, main: str, location: Location, values: Sequence[Value]
 ) -> list[Value]:
-    """Normals on a surface, the distance to the wall in a volume: read, or else computed."""
+    """Normals on a surface, the distance to the wall in a volume; computed if no array has them."""
     shape = _shape(look, main)
     role = {"surface": "normals", "volume": "distance"}.get(shape.kind)
     read = [v for v in values if v.role == role and v.location == location][:1]
@@ -238,12 +240,12 @@ def _features(
 
 
 def _shape(look: FolderLook, file: str) -> Shape:
-    """Of the first sample that was looked at."""
+    """The shape of a file in the first sample that was inspected."""
     return next(iter(look.looks[file].values())).shape
 
 
 def _unique(values: Sequence[Value]) -> list[Value]:
-    """The same values with different names, none of them that of a part of a row."""
+    """The same values with unique names, none of which is "coords", "features" or "targets"."""
     names = dict.fromkeys(PARTS, 1)
     renamed = []
     for value in values:

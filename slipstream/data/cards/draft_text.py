@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from slipstream.data.cards.draft import Draft, Value, choose, findable
 from slipstream.data.cards.folder_look import FolderLook
-from slipstream.data.cards.parameter_look import Column, ParameterLook
+from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
 from slipstream.data.cards.patterns import sample_id
 from slipstream.data.cards.types import SCHEMA
 from slipstream.data.meshes import patches_of
@@ -15,7 +15,7 @@ from slipstream.data.store import PARTS
 
 
 def draft_card(look: FolderLook, main: str | None = None) -> str:
-    """A card that can be used as it is: what was guessed says so, what is not used is a comment.
+    """A card that can be used as it is: guesses are marked, what is not used is a comment.
 
     `main` is the file whose points, or cells, become the rows. ValueError where no array can be a
     target.
@@ -55,16 +55,16 @@ def draft_card(look: FolderLook, main: str | None = None) -> str:
 
 
 def _noticed(look: FolderLook) -> Iterable[str]:
-    """What the user was told on the screen."""
+    """The notes and warnings that are also printed on the screen."""
     single = [w for files in look.looks.values() for x in files.values() for w in x.warnings]
     return look.notes or dict.fromkeys(single)
 
 
 def _patches(draft: Draft) -> Iterator[str]:
-    """The surface of an OpenFOAM case, of which otherwise the volume is read."""
+    """A comment with the patches of an OpenFOAM case, of which by default the volume is read."""
     pattern = draft.look.layout.files[draft.main]
     if pattern.endswith(("/", ".foam")):
-        names = patches_of(next(iter(draft.look.found[draft.main].values())))
+        names = patches_of(next(iter(draft.look.paths[draft.main].values())))
         yield f"# patches: [{', '.join(map(_quoted, names))}]  # rows from these, not the volume"
 
 
@@ -98,7 +98,7 @@ def _keys(value: Value, draft: Draft) -> Iterator[str]:
 
 
 def _parameters(looks: Iterable[ParameterLook], taken: set[str]) -> Iterator[str]:
-    """The files of parameters; those named like a field that is `taken` get another name."""
+    """The files of parameters; a parameter with the name of a `taken` field gets another one."""
     looks = tuple(look for look in looks if any(c.components for c in look.columns))
     if not looks:
         return
@@ -120,7 +120,7 @@ def _parameters(looks: Iterable[ParameterLook], taken: set[str]) -> Iterator[str
                 yield f"{mark}    {_column(column, name)}"
 
 
-def _column(column: Column, name: str) -> str:
+def _column(column: ParameterColumn, name: str) -> str:
     keys = [f"name: {_quoted(name)}", f"unit: {_quoted(column.unit)}"]
     if name != column.name:
         keys.append(f"from: {_quoted(column.name)}")
@@ -134,7 +134,7 @@ def _column(column: Column, name: str) -> str:
     return f"{'- ' if _is_input(column) else '# - '}{{{', '.join(keys)}}}  # {_one_line(remark)}"
 
 
-def _is_input(column: Column) -> bool:
+def _is_input(column: ParameterColumn) -> bool:
     return bool(column.components and column.varies and not column.result)
 
 

@@ -1,4 +1,4 @@
-"""A look into one mesh file: its shape, its arrays, their ranges, and what they probably are."""
+"""The inspection of one mesh file: its shape, its arrays, their ranges, and what they may be."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from slipstream.data.meshes import ArrayInfo, Location, Mesh, Wanted, describe, 
 
 @dataclass(frozen=True)
 class ArrayLook:
-    """One array: what the file says, its range by component, and a guess."""
+    """One array: its type as in the file, its range by component, and a guess of its role."""
 
     name: str
     location: Location
     components: int
     dtype: str
     numbers: Numbers
-    """Of the finite values; NaN where there are none."""
+    """Ranges and means of the finite values; NaN where there are none."""
     nan: int
     infinite: int
     guess: Guess
@@ -65,7 +65,7 @@ class FileLook:
 
 
 def look_at_file(path: Path) -> FileLook:
-    """Read a mesh and its arrays, one after the other, and say what is in it.
+    """Read a mesh and its arrays, one after the other, and describe them.
 
     ValueError where it cannot be read.
     """
@@ -94,30 +94,31 @@ def _count(array: NDArray[Any]) -> _Counted:
 def _look_at_arrays(infos: list[ArrayInfo], counted: list[_Counted]) -> tuple[ArrayLook, ...]:
     names = [info.name for info in infos]
     speeds = [
-        found.numbers.largest
-        for info, found in zip(infos, counted, strict=True)
+        array.numbers.largest
+        for info, array in zip(infos, counted, strict=True)
         if role_of(info.name, info.components) == "velocity"
     ]
+    # An incompressible solver has no absolute pressure, so one in the file rules it out.
     compressible = any(
-        role_of(info.name, info.components) == "pressure" and looks_absolute(found.numbers)
-        for info, found in zip(infos, counted, strict=True)
+        role_of(info.name, info.components) == "pressure" and looks_absolute(array.numbers)
+        for info, array in zip(infos, counted, strict=True)
     )
     openfoam, speed = is_openfoam(names) and not compressible, max(speeds, default=None)
     looks = []
-    for info, found in zip(infos, counted, strict=True):
-        whole = found.dtype.kind in "iub"
-        role = guess(info.name, found.numbers, whole_numbers=whole, openfoam=openfoam, speed=speed)
+    for info, array in zip(infos, counted, strict=True):
+        whole = array.dtype.kind in "iub"
+        role = guess(info.name, array.numbers, whole_numbers=whole, openfoam=openfoam, speed=speed)
         looks.append(
             ArrayLook(
-                info.name, info.location, info.components, str(found.dtype), found.numbers,
-                found.nan, found.infinite, _as_component(info, names, found.numbers, role),
+                info.name, info.location, info.components, str(array.dtype), array.numbers,
+                array.nan, array.infinite, _as_component(info, names, array.numbers, role),
             )
         )  # fmt: skip
     return tuple(looks)
 
 
-def _as_component(info: ArrayInfo, names: list[str], numbers: Numbers, found: Guess) -> Guess:
-    """The guess for a scalar that is one of the three components of a vector."""
+def _as_component(info: ArrayInfo, names: list[str], numbers: Numbers, scalar: Guess) -> Guess:
+    """The guess for a component of a vector, as "velocity (x)"; that of a scalar otherwise."""
     for base, members in vectors_of_scalars(names).items():
         role = role_of(base, 3)
         if info.components == 1 and info.name in members and role != "other":
@@ -125,7 +126,7 @@ def _as_component(info: ArrayInfo, names: list[str], numbers: Numbers, found: Gu
             whole = guess(base, three, whole_numbers=False, openfoam=False, speed=None)
             axis = "xyz"[members.index(info.name)]
             return Guess(f"{role} ({axis})", whole.unit, whole.reason)
-    return found
+    return scalar
 
 
 def _numbers(array: NDArray[Any]) -> Numbers:
@@ -141,44 +142,44 @@ def _numbers(array: NDArray[Any]) -> Numbers:
 
 
 def _of_shape(shape: Shape) -> list[str]:
-    found = []
+    warnings = []
     extent = max(h - low for h, low in zip(shape.high, shape.low, strict=True))
     if shape.kind == "surface" and extent > 1000:
-        found.append(f"the surface is {extent:.4g} long: perhaps in mm")
+        warnings.append(f"the surface is {extent:.4g} long: perhaps in mm")
     if shape.twins:
-        found.append(f"{shape.twins:,} points lie at the same place as another")
+        warnings.append(f"{shape.twins:,} points lie at the same place as another")
     if shape.unused:
-        found.append(f"{shape.unused:,} points belong to no cell")
+        warnings.append(f"{shape.unused:,} points belong to no cell")
     if shape.degenerate:
-        found.append(f"{shape.degenerate:,} cells have no extent")
-    return [*found, *faults_of(shape)]
+        warnings.append(f"{shape.degenerate:,} cells have no extent")
+    return [*warnings, *faults_of(shape)]
 
 
 def _of_arrays(arrays: tuple[ArrayLook, ...]) -> list[str]:
-    found = []
+    warnings = []
     for array in arrays:
         if array.nan or array.infinite:
-            found.append(
+            warnings.append(
                 f"{array.name} has {array.nan:,} NaN and {array.infinite:,} infinite values"
             )
         if array.guess.warning:
-            found.append(array.guess.warning)
-    return found
+            warnings.append(array.guess.warning)
+    return warnings
 
 
 def _of_normals(mesh: Mesh, shape: Shape, arrays: tuple[ArrayLook, ...]) -> list[str]:
-    """Whether the normals in a file of a closed surface point outward."""
-    found = []
+    """Warnings for a closed surface whose file has normals that do not point outward."""
+    warnings = []
     for array in arrays:
         if array.guess.role != "normals" or shape.outward is None or shape.unused:
             continue
-        given = mesh.array(_wanted(array))
-        share = share_outward(mesh, array.location, given, shape.outward)
+        normals = mesh.array(_wanted(array))
+        share = share_outward(mesh, array.location, normals, shape.outward)
         if share < 0.01:
-            found.append(f"{array.name} point inward")
+            warnings.append(f"{array.name} point inward")
         elif share < 0.99:
-            found.append(f"{array.name} point outward at {share:.0%} of the surface only")
-    return found
+            warnings.append(f"{array.name} point outward at {share:.0%} of the surface only")
+    return warnings
 
 
 def _wanted(array: ArrayInfo | ArrayLook) -> Wanted:

@@ -1,4 +1,4 @@
-"""A look at a folder of meshes: its samples, the arrays they share, and their parameters."""
+"""The inspection of a folder of meshes: its samples, their common arrays, their parameters."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from slipstream.data.cards.parameter_look import ParameterLook, look_at_paramete
 from slipstream.data.cards.patterns import ID, as_pattern, find_files, sample_id
 from slipstream.data.meshes import SUFFIXES, describe, find_meshes, is_case
 
-_SHARED = 3  # files without an id up to which they are taken for those of all samples
-_LARGE = 500_000_000  # bytes from which on files are told apart by their names alone
+_SHARED = 3  # up to so many files without an id are taken as common to all samples
+_LARGE = 500_000_000  # bytes; of a larger file only the suffix is looked at, not the arrays
 
 Advance = Callable[[int, int], None]
 
@@ -26,10 +26,10 @@ Advance = Callable[[int, int], None]
 class FolderLook:
     folder: Path
     layout: Layout
-    found: Mapping[str, Mapping[str, Path]]
-    """File -> sample -> path; the sample is "" for a file that belongs to all."""
+    paths: Mapping[str, Mapping[str, Path]]
+    """File -> sample -> path; the sample is "" for a file that all samples share."""
     looks: Mapping[str, Mapping[str, FileLook]]
-    """File -> sample -> what is in it, of the samples that were looked at."""
+    """File -> sample -> inspection, of the samples that were inspected."""
     parameters: tuple[ParameterLook, ...]
     notes: tuple[str, ...]
     """What differs between samples, is absent or cannot be read, a sentence each."""
@@ -37,11 +37,11 @@ class FolderLook:
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(
-            sorted({sample for paths in self.found.values() for sample in paths if sample})
+            sorted({sample for paths in self.paths.values() for sample in paths if sample})
         )
 
     def common(self, file: str) -> tuple[ArrayLook, ...]:
-        """The arrays of a file that all samples which were looked at have, as in the first."""
+        """The arrays of a file that all inspected samples have, as in the first sample."""
         first, *others = self.looks[file].values()
         return tuple(
             array
@@ -64,10 +64,10 @@ class FolderLook:
 
 
 def look_at(path: Path, *, every: bool = False, advance: Advance | None = None) -> FolderLook:
-    """Look at a folder, or at one file (or OpenFOAM case) as a folder with one sample.
+    """Inspect a folder, or one file (or OpenFOAM case) as a folder with one sample.
 
     Of a folder, the first, the middle and the last sample are read, or `every` one. ValueError
-    where there is no mesh, or none of those that were looked at can be read.
+    where there is no mesh, or where none of the inspected ones can be read.
     """
     step = advance or (lambda done, total: None)
     if path.is_dir() and not is_case(path):
@@ -76,9 +76,9 @@ def look_at(path: Path, *, every: bool = False, advance: Advance | None = None) 
     look = look_at_file(path)
     step(1, 1)
     layout = Layout({"mesh": ID + ("/" if path.is_dir() else path.suffix)}, {})
-    found = {"mesh": {sample_id(path.name if path.is_dir() else path.stem): path}}
-    looks = {"mesh": {sample: look for sample in found["mesh"]}}
-    return FolderLook(path.parent, layout, found, looks, (), ())
+    paths = {"mesh": {sample_id(path.name if path.is_dir() else path.stem): path}}
+    looks = {"mesh": {sample: look for sample in paths["mesh"]}}
+    return FolderLook(path.parent, layout, paths, looks, (), ())
 
 
 def _look_at_folder(folder: Path, every: bool, step: Advance) -> FolderLook:
@@ -91,14 +91,14 @@ def _look_at_folder(folder: Path, every: bool, step: Advance) -> FolderLook:
         for pattern in layout.files.values()
     }
     explained = {path for paths in matching.values() for path in paths.values()}
-    left = [name for name, mesh in zip(names, meshes, strict=True) if mesh not in explained]
-    stray = [name for name in left if not _is_earlier(name, layout)]
+    others = [name for name, mesh in zip(names, meshes, strict=True) if mesh not in explained]
+    stray = [name for name in others if not _is_earlier(name, layout)]
     shared = stray if len(stray) <= _SHARED else []
     layout = with_shared(layout, shared)
     matching |= {as_pattern(name): {"": folder / name} for name in shared}
-    found = {file: matching[pattern] for file, pattern in layout.files.items()}
-    looks, unreadable = _look_at_samples(found, every, step)
-    look = FolderLook(folder, layout, found, looks, (), ())
+    paths_of = {file: matching[pattern] for file, pattern in layout.files.items()}
+    looks, unreadable = _look_at_samples(paths_of, every, step)
+    look = FolderLook(folder, layout, paths_of, looks, (), ())
     look = replace(look, parameters=look_at_parameters(folder, look.ids))
     notes += unreadable
     if shared:
@@ -111,12 +111,12 @@ def _look_at_folder(folder: Path, every: bool, step: Advance) -> FolderLook:
 
 
 def _find(folder: Path) -> tuple[list[Path], set[Path], list[str]]:
-    """The meshes of a folder, links to meshes that are not there, and a sentence on each of these
-    and on each folder that cannot be read."""
+    """The meshes of a folder, links whose mesh does not exist, and a sentence on each of these
+    links and on each folder that cannot be read."""
     errors: list[OSError] = []
-    found = find_meshes(folder, errors.append)
-    meshes = [mesh for mesh in found if os.path.exists(mesh)]
-    absent = set(found) - set(meshes)
+    candidates = find_meshes(folder, errors.append)
+    meshes = [mesh for mesh in candidates if os.path.exists(mesh)]
+    absent = set(candidates) - set(meshes)
     unread = {os.path.relpath(error.filename, folder): error.strerror for error in errors}
     notes = [f"{name} cannot be read ({why})" for name, why in unread.items()]
     notes += [
@@ -134,11 +134,11 @@ def _find(folder: Path) -> tuple[list[Path], set[Path], list[str]]:
 
 
 def _look_at_samples(
-    found: Mapping[str, Mapping[str, Path]], every: bool, step: Advance
+    paths_of: Mapping[str, Mapping[str, Path]], every: bool, step: Advance
 ) -> tuple[dict[str, dict[str, FileLook]], list[str]]:
-    """Looks at files that can be read, and a sentence on each that cannot."""
+    """The inspections of files that can be read, and a sentence on each that cannot."""
     chosen = []
-    for file, paths in found.items():
+    for file, paths in paths_of.items():
         ids = list(paths)
         some = ids if every else dict.fromkeys((ids[0], ids[len(ids) // 2], ids[-1]))
         chosen += [(file, sample, paths[sample]) for sample in some]
@@ -159,8 +159,8 @@ def _look_at_samples(
 
 
 def _incomplete(look: FolderLook) -> Iterable[str]:
-    """What samples lack, or have more than once."""
-    for file, paths in look.found.items():
+    """Sentences on files or parameters that samples lack, or have more than once."""
+    for file, paths in look.paths.items():
         lacking = [sample for sample in look.ids if "" not in paths and sample not in paths]
         if lacking:
             some = ", ".join(lacking[:5])
@@ -177,7 +177,7 @@ def _incomplete(look: FolderLook) -> Iterable[str]:
 
 
 def _differing(look: FolderLook) -> Iterable[str]:
-    """A sentence for each array that is not the same in all samples that were looked at."""
+    """A sentence for each array that is not the same in all inspected samples."""
     for file, by_sample in look.looks.items():
         keys = dict.fromkeys((a.name, a.location) for x in by_sample.values() for a in x.arrays)
         for name, location in keys:
@@ -196,19 +196,19 @@ def _differing(look: FolderLook) -> Iterable[str]:
 
 
 def _of_samples(look: FolderLook) -> Iterable[str]:
-    """The warnings of single files, each once with the samples that it holds for."""
+    """The warnings of single files, each once with the samples that it applies to."""
     for file, by_sample in look.looks.items():
-        said: dict[str, list[str]] = {}
-        for sample, found in by_sample.items():
-            for warning in found.warnings:
-                said.setdefault(warning, []).append(sample)
-        for warning, samples in said.items():
+        warned: dict[str, list[str]] = {}
+        for sample, file_look in by_sample.items():
+            for warning in file_look.warnings:
+                warned.setdefault(warning, []).append(sample)
+        for warning, samples in warned.items():
             where = "" if len(samples) == len(by_sample) else f" (in {', '.join(samples[:5])})"
             yield f"{file}: {warning}{where}"
 
 
 def _is_earlier(name: str, layout: Layout) -> bool:
-    """Whether a file differs in a number only from one that stands for the last time."""
+    """Whether a file differs only in a number from the one that is taken for the last time."""
     patterns = (re.escape(layout.files[file]) for file in layout.earlier)
     for pattern in patterns:
         expression = re.sub(r"\d+", r"\\d+", pattern).replace(r"\{id\}", "[^/]+")
@@ -222,7 +222,7 @@ def _same(array: ArrayLook, other: ArrayLook | None) -> bool:
 
 
 def _signature(path: Path) -> Any:
-    """The arrays of a file, or its kind where it is too large or cannot be read."""
+    """The suffix and arrays of a file; only its suffix if it is too large or cannot be read."""
     if path.is_file() and path.stat().st_size > _LARGE:
         return path.suffix
     try:

@@ -1,8 +1,9 @@
-"""How a folder of meshes is laid out: which part of the paths is the sample's id.
+"""The layout of a folder of meshes: which part of the paths is the sample's id.
 
-Every name in a path, and every beginning and end of one, is tried as the id; what is left of the
-path is a pattern. The patterns that together explain the most files, with the same ids, are the
-layout.
+Every name in a path, and every beginning and end of one, is tried as the id; the rest of the path
+is then a pattern. The patterns that together cover the most files, with the same ids, are the
+layout. Of run_1/wing.vtp, run_1/body.stl, run_2/wing.vtp and run_2/body.stl, the patterns
+run_{id}/wing.vtp and run_{id}/body.stl cover all four files with the ids 1 and 2.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from slipstream.data.cards.patterns import ID, as_pattern, sample_id
 
 Signature = Callable[[str], Any]
 """What a file holds, by its path: equal for files that hold the same arrays."""
-Found = dict[str, dict[str, str]]
+Matches = dict[str, dict[str, str]]
 """Pattern -> id -> path."""
-Group = tuple[str, ...]
+PatternGroup = tuple[str, ...]
 """Patterns with the same ids: the files of a sample."""
 
 _PER_FOLDER = 50
+"""Files of a folder that are looked at; the names of more add nothing."""
 _MOST = 3000
+"""Files that are looked at in all."""
 _CANDIDATES = 40
+"""Patterns with most ids that are tried as the first of a group."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +41,23 @@ class Layout:
 
 
 def find_layout(paths: Sequence[str], signature: Signature, known: Collection[str] = ()) -> Layout:
-    """The layout of meshes at these paths below a folder; that of a case ends with a slash.
+    """The layout of meshes at these paths below a folder; the path of a case ends with a slash.
 
-    `known` are words that may be ids, as in a table of parameters.
+    `known` are words that are likely ids, as those in a table of parameters.
     """
-    found = _patterns(_selection(paths))
-    candidates = sorted((p for p in found if len(found[p]) > 1), key=_by_ids(found))
-    groups = {_group(pattern, candidates, found) for pattern in candidates[:_CANDIDATES]}
+    matches = _patterns(_selection(paths))
+    candidates = sorted((p for p in matches if len(matches[p]) > 1), key=_by_ids(matches))
+    groups = {_group(pattern, candidates, matches) for pattern in candidates[:_CANDIDATES]}
     if not groups:
-        return _named(_alone(paths), {})
-    most = max(_covered(group, found) for group in groups)
-    tied = [group for group in groups if _covered(group, found) == most]
-    ranked = {_preference(group, found, signature, set(known)): group for group in tied}
+        return _named(_single_sample(paths), {})
+    most = max(_covered(group, matches) for group in groups)
+    tied = [group for group in groups if _covered(group, matches) == most]
+    ranked = {_preference(group, matches, signature, set(known)): group for group in tied}
     best = min(ranked)
-    alone = _alone(paths)
-    if best[0] and all("/" in pattern and ID in pattern for pattern in alone):
-        return _named(alone, {})  # files of one folder with different arrays: one sample
-    return _named(*_last_times(ranked[best], found, signature))
+    single = _single_sample(paths)
+    if best[0] and all("/" in pattern and ID in pattern for pattern in single):
+        return _named(single, {})  # files of one folder with different arrays: one sample
+    return _named(*_last_times(ranked[best], matches, signature))
 
 
 def with_shared(layout: Layout, paths: Sequence[str]) -> Layout:
@@ -68,15 +72,15 @@ def with_shared(layout: Layout, paths: Sequence[str]) -> Layout:
 
 
 def patterns_with_ids(paths: Sequence[str], ids: Collection[str]) -> list[str]:
-    """Patterns of further files, of which at least half of the samples with these ids have one."""
-    found = _patterns(_selection(paths))
+    """Patterns of further files that at least half of the samples with these ids have."""
+    matches = _patterns(_selection(paths))
     few = min(len(ids), _PER_FOLDER)
-    enough = [p for p in found if "*" not in p and 2 * len(found[p].keys() & set(ids)) >= few]
-    return list(_group(None, sorted(enough, key=_by_ids(found)), found))
+    enough = [p for p in matches if "*" not in p and 2 * len(matches[p].keys() & set(ids)) >= few]
+    return list(_group(None, sorted(enough, key=_by_ids(matches)), matches))
 
 
 def _selection(paths: Sequence[str]) -> list[str]:
-    """The first and last files of every folder: enough to see the layout of a huge one."""
+    """The first and last files of every folder: enough to see the layout of a huge folder."""
     folders: dict[PurePosixPath, list[str]] = {}
     for path in paths:
         folders.setdefault(PurePosixPath(path).parent, []).append(path)
@@ -89,20 +93,20 @@ def _selection(paths: Sequence[str]) -> list[str]:
     return some
 
 
-def _patterns(paths: Sequence[str]) -> Found:
-    """Every pattern that a path can be seen as; two paths of one id rule out a pattern."""
-    found: Found = {}
+def _patterns(paths: Sequence[str]) -> Matches:
+    """Every pattern that matches a path; one that gives two paths the same id is left out."""
+    matches: Matches = {}
     twice = set()
     for path in paths:
         for pattern, sample in set(_readings(path)):
-            ids = found.setdefault(pattern, {})
+            ids = matches.setdefault(pattern, {})
             if ids.setdefault(sample, path) != path:
                 twice.add(pattern)
-    return {pattern: ids for pattern, ids in found.items() if pattern not in twice}
+    return {pattern: ids for pattern, ids in matches.items() if pattern not in twice}
 
 
 def _readings(path: str) -> Iterator[tuple[str, str]]:
-    """All pairs of a pattern and the id with which it is this path."""
+    """All pairs of a pattern and the id that together make this path."""
     suffix = "/" if path.endswith("/") else PurePosixPath(path).suffix
     stem = path.removesuffix(suffix)
     for text in {part for name in stem.split("/") for part in _id_texts(name)}:
@@ -125,7 +129,7 @@ def _id_texts(name: str) -> set[str]:
 
 
 def _with_stars(pattern: str) -> set[str]:
-    """The pattern, and those in which one folder, or all, may have any name."""
+    """The pattern, and variants in which one folder, or all folders, may have any name."""
     *folders, name = pattern.split("/")
     if ID not in name:
         return {pattern}
@@ -135,35 +139,35 @@ def _with_stars(pattern: str) -> set[str]:
     return starred
 
 
-def _group(first: str | None, candidates: Sequence[str], found: Found) -> Group:
-    """A pattern and all others that have its ids and none of its files."""
+def _group(first: str | None, candidates: Sequence[str], matches: Matches) -> PatternGroup:
+    """A pattern and all others with the same ids, by at least half, and with other files."""
     group: list[str] = [] if first is None else [first]
-    files = set(found[first].values()) if first else set()
+    files = set(matches[first].values()) if first else set()
     for pattern in candidates:
-        ids, theirs = found[pattern].keys(), set(found[pattern].values())
-        shared = len(ids) if first is None else len(ids & found[first].keys())
-        enough = 2 * shared >= max(len(ids), len(found[first]) if first else 0)
+        ids, theirs = matches[pattern].keys(), set(matches[pattern].values())
+        shared = len(ids) if first is None else len(ids & matches[first].keys())
+        enough = 2 * shared >= max(len(ids), len(matches[first]) if first else 0)
         if enough and not files & theirs:
             group.append(pattern)
             files |= theirs
     return tuple(sorted(group))
 
 
-def _covered(group: Group, found: Found) -> int:
-    return len({path for pattern in group for path in found[pattern].values()})
+def _covered(group: PatternGroup, matches: Matches) -> int:
+    return len({path for pattern in group for path in matches[pattern].values()})
 
 
 def _preference(
-    group: Group, found: Found, signature: Signature, known: set[str]
+    group: PatternGroup, matches: Matches, signature: Signature, known: set[str]
 ) -> tuple[Any, ...]:
-    """Less is better. All files of a pattern should hold the same arrays; files beside each other
-    that do are two samples, not two files of one. Then: ids that are known, few patterns, no
-    stars, and short ones."""
-    some = [_some(list(found[pattern].values())) for pattern in group[:10]]
+    """A key for `min`: the smaller, the better. All files of a pattern should hold the same arrays;
+    files in one folder that hold the same arrays are two samples, not two files of one. Then follow
+    many known ids, few patterns, few stars and short patterns."""
+    some = [_some(list(matches[pattern].values())) for pattern in group[:10]]
     mixed = sum(len({signature(path) for path in paths}) - 1 for paths in some)
     in_folders = all(ID in pattern.rstrip("/").rpartition("/")[0] for pattern in group)
     twice = not in_folders and len({signature(paths[0]) for paths in some}) < len(some)
-    ids = {sample for pattern in group for sample in found[pattern]}
+    ids = {sample for pattern in group for sample in matches[pattern]}
     stars = sum(pattern.count("*") for pattern in group)
     return mixed, twice, -len(ids & known), len(group), stars, sum(map(len, group)), group
 
@@ -173,20 +177,23 @@ def _some(paths: Sequence[str]) -> Sequence[str]:
 
 
 def _last_times(
-    group: Group, found: Found, signature: Signature
-) -> tuple[Group, dict[str, tuple[str, ...]]]:
-    """Patterns that differ in a number, of files with the same arrays: the last stands for all."""
+    group: PatternGroup, matches: Matches, signature: Signature
+) -> tuple[PatternGroup, dict[str, tuple[str, ...]]]:
+    """The patterns without those of earlier times, and the earlier ones by the last of each.
+
+    Patterns that differ in a number, for files with the same arrays, are taken for times.
+    """
     series: dict[Any, list[str]] = {}
     for pattern in sorted(group, key=_natural):
         masked = re.sub(r"\d+", "#", pattern)
-        first = next(iter(found[pattern].values()))
+        first = next(iter(matches[pattern].values()))
         key = (masked, signature(first)) if "#" in masked else pattern
         series.setdefault(key, []).append(pattern)
     return tuple(s[-1] for s in series.values()), {s[-1]: tuple(s[:-1]) for s in series.values()}
 
 
-def _alone(paths: Sequence[str]) -> Group:
-    """One sample: the first folder, or the first file's own name, is its id."""
+def _single_sample(paths: Sequence[str]) -> PatternGroup:
+    """The patterns of a single sample: its id is the first folder, or the first file's name."""
     first, *others = sorted(paths)
     folder, slash, _ = first.rstrip("/").partition("/")
     if slash and all(path.startswith(folder + "/") for path in paths):
@@ -195,8 +202,8 @@ def _alone(paths: Sequence[str]) -> Group:
     return (ID + suffix, *map(as_pattern, others))
 
 
-def _named(group: Group, earlier: dict[str, tuple[str, ...]]) -> Layout:
-    """Names for the files: what their patterns say besides the id."""
+def _named(group: PatternGroup, earlier: dict[str, tuple[str, ...]]) -> Layout:
+    """The layout with a name for each file, taken from its pattern without the id."""
     files: dict[str, str] = {}
     names = [_name(pattern) for pattern in group]
     for name, pattern in zip(names, group, strict=True):
@@ -211,15 +218,15 @@ def _named(group: Group, earlier: dict[str, tuple[str, ...]]) -> Layout:
 def _name(pattern: str) -> str:
     """The last word of a pattern that has letters."""
     words = re.split(r"\{id\}|[*?]|/", pattern.rpartition(".")[0] or pattern)
-    said = [re.sub(r"[\W_]+", "_", word).strip("_") for word in words]
-    return next((word for word in reversed(said) if re.search("[A-Za-z]", word)), "mesh")
+    plain = [re.sub(r"[\W_]+", "_", word).strip("_") for word in words]
+    return next((word for word in reversed(plain) if re.search("[A-Za-z]", word)), "mesh")
 
 
-def _by_ids(found: Found) -> Callable[[str], tuple[Any, ...]]:
-    """Many ids first, then no stars and short patterns."""
-    return lambda p: (-len(found[p]), p.count("*"), len(p), p)
+def _by_ids(matches: Matches) -> Callable[[str], tuple[Any, ...]]:
+    """A key for sorting: many ids first, then few stars, then short patterns."""
+    return lambda p: (-len(matches[p]), p.count("*"), len(p), p)
 
 
 def _natural(path: str) -> list[Any]:
-    """Sorts 2 before 10."""
+    """A key for sorting by the numbers in a path: 2 before 10."""
     return [(int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", path)]

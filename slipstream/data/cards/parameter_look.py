@@ -1,4 +1,4 @@
-"""Which files of a folder hold parameters of its samples, and which of those vary."""
+"""The inspection of files with parameters of samples: which there are, and which values vary."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from slipstream.core.folders import walk
 from slipstream.data.cards.layout import patterns_with_ids
 from slipstream.data.cards.parameters import (
     SUFFIXES,
-    Row,
+    ParameterRow,
     as_number,
     find_row,
     read_one,
-    read_rows,
-    read_table,
+    read_parameter_rows,
+    read_parameter_table,
 )
 from slipstream.data.cards.patterns import find_files, sample_id
 from slipstream.data.cards.roles import split_unit
 
 LARGE = 20_000_000
-"""Bytes from which on a file is not taken for one of parameters."""
+"""Bytes; a larger file is not taken for one of parameters."""
 
 _RESULT = re.compile(
     r"(c|coef\w*)_?[dlmsy]\w?|drag\w*|lift\w*|(side)?_?forces?\w*|f[xyz]|moment\w*|m[xyz]|torque\w*",
@@ -40,12 +40,12 @@ _UNITS = (
 
 
 @dataclass(frozen=True)
-class Column:
-    """One parameter over the samples that were looked at."""
+class ParameterColumn:
+    """One parameter over the samples that were inspected."""
 
     name: str
     components: int
-    """0 where it is not numbers."""
+    """How many numbers it has; 0 where it is text."""
     varies: bool
     unit: str
     reason: str
@@ -59,13 +59,13 @@ class ParameterLook:
 
     file: str
     id: str | None
-    columns: tuple[Column, ...]
+    columns: tuple[ParameterColumn, ...]
     without: tuple[str, ...]
-    """Samples that it says nothing about."""
+    """Samples without parameters in it."""
 
 
 def words_in_tables(folder: Path) -> set[str]:
-    """All that may be an id in the tables directly in a folder."""
+    """All words that may be ids, in the tables that lie directly in a folder."""
     words = set()
     for path in _files(folder, below=False):
         rows = _rows(path)
@@ -80,21 +80,21 @@ def look_at_parameters(folder: Path, ids: Sequence[str]) -> tuple[ParameterLook,
     """Tables in the folder, or one below, and files of single samples."""
     paths = _files(folder, below=True)
     names = [path.relative_to(folder).as_posix() for path in paths]
-    found = []
+    looks = []
     patterns = patterns_with_ids(names, ids) if len(ids) > 1 else []
     taken = set()
     for pattern in patterns:
         files = find_files(folder, pattern)
         taken |= set(files.values())
-        found.append(_of_files(pattern, files, ids))
+        looks.append(_of_files(pattern, files, ids))
     for path, name in zip(paths, names, strict=True):
         if path not in taken and name.count("/") <= 1:
-            found.append(_of_table(path, name, ids))
-    return tuple(look for look in found if look is not None and look.columns)
+            looks.append(_of_table(path, name, ids))
+    return tuple(look for look in looks if look is not None and look.columns)
 
 
 def guess_unit(name: str) -> tuple[str, str]:
-    """Unit of a parameter and what it is read from."""
+    """The likely unit of a parameter, and the reason for it."""
     plain, unit = split_unit(name)
     if unit:
         return unit, "in its name"
@@ -121,23 +121,23 @@ def _of_table(path: Path, name: str, ids: Sequence[str]) -> ParameterLook | None
         columns = ["id"] if all(isinstance(row, dict) for row in rows.values()) else []
     else:
         columns = list(rows[0]) if rows else []
-    best: tuple[int, str, list[Row]] = (0, "", [])
+    best: tuple[int, str, list[ParameterRow]] = (0, "", [])
     for column in columns:
         try:
-            table = read_table(path, column)
+            table = read_parameter_table(path, column)
         except ValueError:
             continue
         matching = [row for sample in ids if (row := _row(table, sample, path)) is not None]
-        best = max(best, (len(matching), column, matching), key=lambda found: found[0])
+        best = max(best, (len(matching), column, matching), key=lambda choice: choice[0])
     count, column, matching = best
     if 2 * count < len(ids) or not count:
         return None
-    table = read_table(path, column)
+    table = read_parameter_table(path, column)
     without = tuple(sample for sample in ids if _row(table, sample, path) is None)
     return ParameterLook(name, column, _columns(matching, column), without)
 
 
-def _columns(rows: Sequence[Row], id_column: str | None) -> tuple[Column, ...]:
+def _columns(rows: Sequence[ParameterRow], id_column: str | None) -> tuple[ParameterColumn, ...]:
     columns = []
     for name in rows[0]:
         values = [row.get(name) for row in rows]
@@ -149,21 +149,21 @@ def _columns(rows: Sequence[Row], id_column: str | None) -> tuple[Column, ...]:
             varies = any(value != values[0] for value in values)
             result = bool(_RESULT.fullmatch(split_unit(name)[0].strip().replace(" ", "_")))
             size = sizes.pop() if good else 0
-            columns.append(Column(name, size, varies, unit, reason, result))
+            columns.append(ParameterColumn(name, size, varies, unit, reason, result))
     return tuple(columns) if any(column.components for column in columns) else ()
 
 
-def _row(table: Mapping[str, Row], sample: str, path: Path) -> Row | None:
+def _row(table: Mapping[str, ParameterRow], sample: str, path: Path) -> ParameterRow | None:
     try:
         return find_row(table, sample, path)
     except ValueError:
         return None
 
 
-def _rows(path: Path) -> dict[str, Any] | list[Row]:
-    """What a file holds, nothing where it is no table, or is a card."""
+def _rows(path: Path) -> dict[str, Any] | list[ParameterRow]:
+    """The rows of a file; none where it is not a table, or is a card."""
     try:
-        rows = read_rows(path)
+        rows = read_parameter_rows(path)
     except (ValueError, OSError):
         return []
     is_card = isinstance(rows, dict) and {"schema", "files", "targets"} <= set(rows)
@@ -171,12 +171,12 @@ def _rows(path: Path) -> dict[str, Any] | list[Row]:
 
 
 def _files(folder: Path, below: bool) -> list[Path]:
-    """What may be files of parameters, in a folder or below it."""
-    found = []
+    """Files that may hold parameters, in a folder or below it."""
+    candidates = []
     for here, folders, files in walk(folder):
         folders[:] = [name for name in folders if below and not name.startswith(".")]
-        found += [here / file for file in files if _may_be_parameters(here / file)]
-    return sorted(found)
+        candidates += [here / file for file in files if _may_be_parameters(here / file)]
+    return sorted(candidates)
 
 
 def _may_be_parameters(path: Path) -> bool:

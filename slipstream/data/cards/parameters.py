@@ -20,12 +20,12 @@ from slipstream.data.cards.patterns import sample_id
 
 SUFFIXES = (".csv", ".json", ".yaml", ".yml")
 
-Row = dict[str, Any]
+ParameterRow = dict[str, Any]
 
 
-def read_table(path: Path, column: str) -> dict[str, Row]:
-    """The parameters of all samples by id; `column` holds the id, where the rows name it."""
-    value = read_rows(path)
+def read_parameter_table(path: Path, column: str) -> dict[str, ParameterRow]:
+    """The parameters of all samples by id; `column` is the name of the id in a list of rows."""
+    value = read_parameter_rows(path)
     if isinstance(value, dict):
         if not all(isinstance(row, dict) for row in value.values()):
             raise ValueError(
@@ -41,8 +41,8 @@ def read_table(path: Path, column: str) -> dict[str, Row]:
     return _by_id(path, ((str(row[column]), row) for row in value))
 
 
-def _by_id(path: Path, rows: Iterable[tuple[str, Row]]) -> dict[str, Row]:
-    table: dict[str, Row] = {}
+def _by_id(path: Path, rows: Iterable[tuple[str, ParameterRow]]) -> dict[str, ParameterRow]:
+    table: dict[str, ParameterRow] = {}
     for text, row in rows:
         name = sample_id(text)
         if name in table:
@@ -51,8 +51,11 @@ def _by_id(path: Path, rows: Iterable[tuple[str, Row]]) -> dict[str, Row]:
     return table
 
 
-def find_row(table: Mapping[str, Row], sample: str, path: Path) -> Row:
-    """A sample's row; where no id is the same text, the one that is the same whole number."""
+def find_row(table: Mapping[str, ParameterRow], sample: str, path: Path) -> ParameterRow:
+    """A sample's row; if no id is the same text, the one that is the same whole number.
+
+    The folder run_007 has the id "007", and a table made by a spreadsheet has 7.
+    """
     if sample in table:
         return table[sample]
     if sample.isdecimal():
@@ -65,9 +68,9 @@ def find_row(table: Mapping[str, Row], sample: str, path: Path) -> Row:
     )
 
 
-def read_one(path: Path) -> Row:
+def read_one(path: Path) -> ParameterRow:
     """The parameters of the one sample that the file belongs to."""
-    value = read_rows(path)
+    value = read_parameter_rows(path)
     if isinstance(value, dict):
         return _flat(path, value)
     if len(value) != 1:
@@ -75,8 +78,8 @@ def read_one(path: Path) -> Row:
     return value[0]
 
 
-def read_rows(path: Path) -> dict[str, Any] | list[Row]:
-    """A file of parameters as it is: one mapping, or a list of rows."""
+def read_parameter_rows(path: Path) -> dict[str, Any] | list[ParameterRow]:
+    """The content of a file of parameters: one mapping, or a list of rows."""
     if not path.is_file():
         raise ValueError(f"{path} must be a file of parameters, got none")
     if path.suffix.lower() not in SUFFIXES:
@@ -91,20 +94,23 @@ def read_rows(path: Path) -> dict[str, Any] | list[Row]:
     raise ValueError(f"{path} must be a mapping or a list of them, got {type(value).__name__}")
 
 
-def numbers(row: Row, key: str, components: int, path: Path) -> float | list[float]:
-    """A parameter as one number, or a list of so many; ValueError says what there is instead."""
+def parameter_numbers(
+    row: ParameterRow, key: str, components: int, path: Path
+) -> float | list[float]:
+    """A parameter as one number, or a list of `components` numbers; ValueError says what it is
+    instead."""
     if key not in row:
         known = ", ".join(str(name) for name in row) or "nothing"
         raise ValueError(f"{path.name} must have the parameter {key!r}, got {known}")
     value = row[key]
     values = value if isinstance(value, list) else [value]
-    found = [as_number(item) for item in values]
-    if len(found) != components or any(number is None for number in found):
+    parsed = [as_number(item) for item in values]
+    if len(parsed) != components or any(number is None for number in parsed):
         what = "a number" if components == 1 else f"{components} numbers"
         empty = " (nothing)" if value in ("", None) else ""
         raise ValueError(f"{path.name}: {key!r} must be {what}, got {value!r:.200}{empty}")
-    good = [number for number in found if number is not None]
-    return good[0] if components == 1 else good
+    numbers = [number for number in parsed if number is not None]
+    return numbers[0] if components == 1 else numbers
 
 
 def as_number(value: Any) -> float | None:
@@ -116,8 +122,8 @@ def as_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _flat(path: Path, row: Mapping[Any, Any], prefix: str = "") -> Row:
-    flat: Row = {}
+def _flat(path: Path, row: Mapping[Any, Any], prefix: str = "") -> ParameterRow:
+    flat: ParameterRow = {}
     for key, value in row.items():
         name = f"{prefix}{key}"
         inside = _flat(path, value, f"{name}.") if isinstance(value, dict) else {name: value}
@@ -131,7 +137,7 @@ def _flat(path: Path, row: Mapping[Any, Any], prefix: str = "") -> Row:
     return flat
 
 
-def _read_csv(path: Path) -> list[Row]:
+def _read_csv(path: Path) -> list[ParameterRow]:
     """Rows by the names of the header; commas, semicolons or tabs between the values."""
     try:
         text = path.read_text("utf-8-sig")
@@ -169,8 +175,8 @@ def _read_json(path: Path) -> Any:
         raise ValueError(f"{path} must be JSON, got {error}") from None
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> Row:
-    """An object of JSON, in which a key that comes twice is an error, as it is in YAML."""
+def _without_twins(pairs: list[tuple[str, Any]]) -> ParameterRow:
+    """A JSON object in which a repeated key is an error, as it is in our YAML."""
     value = dict(pairs)
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]

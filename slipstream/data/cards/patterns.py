@@ -1,9 +1,9 @@
-"""Where the files of a sample are: paths below a folder in which `{id}` stands for the sample's id.
+"""Patterns of a sample's files: paths below a folder in which `{id}` stands for the sample's id.
 
     run_{id}/boundary_{id}.vtp      PressureVTK/*/{id}.vtk      cases/{id}/  (a folder: OpenFOAM)
 
-`{id}` and `*` stand for text without a slash, `?` for one letter, `**` for any folders, behind
-links too. Hidden files never match.
+`{id}` and `*` stand for text without a slash, `?` for one letter, `**` for any folders, also those
+behind links. Hidden files never match.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _MEANING = re.compile(r"[*?{}\\]")
 
 
 def sample_id(text: str) -> str:
-    """The text as a sample's id, which can name a file anywhere: odd letters become `_`.
+    """The text as a sample's id, which must be a file name on any system: other letters become `_`.
 
-    Where some are not ASCII, a hash of the text tells it from others that would be the same.
+    If some are not ASCII, a hash of the text keeps it apart from others with the same result.
     """
     text = unicodedata.normalize("NFC", text.strip())
     cleaned = _ODD.sub("_", text)
@@ -35,7 +35,7 @@ def sample_id(text: str) -> str:
 
 
 def as_pattern(path: str) -> str:
-    """A pattern that fits the path: letters that cannot stand for themselves become `?`."""
+    """A pattern that matches the path: letters with a meaning in patterns become `?`."""
     plain = _MEANING.sub("?", path)
     if plain.isprintable():
         return plain
@@ -43,7 +43,7 @@ def as_pattern(path: str) -> str:
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """What a pattern must be and is not; None where it is good."""
+    """What a pattern must be and is not, for an error; None where it is good."""
     path = PurePosixPath(pattern)
     if path.is_absolute() or ".." in path.parts or "\\" in pattern:
         return "be a path below the raw folder with slashes between its parts"
@@ -61,7 +61,7 @@ def find_files(raw: Path, pattern: str) -> dict[str, Path]:
 
     Without `{id}` the one file belongs to every sample and has the id "".
     """
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     expression = _expression(pattern)
     for path in sorted(set(_candidates(raw, pattern))):
         name = path.relative_to(raw).as_posix() + ("/" if pattern.endswith("/") else "")
@@ -69,19 +69,19 @@ def find_files(raw: Path, pattern: str) -> dict[str, Path]:
         if not match or any(part.startswith(".") for part in PurePosixPath(name).parts):
             continue
         sample = sample_id(match["id"]) if ID in pattern else ""
-        if sample in found:
+        if sample in paths:
             whose = f"the id {sample!r}" if sample else "all samples"
-            both = sorted((found[sample].relative_to(raw).as_posix(), name))
+            both = sorted((paths[sample].relative_to(raw).as_posix(), name))
             raise ValueError(
                 f"{raw}: the pattern {pattern!r} must match one file for {whose}, got {both[0]} and"
                 f" {both[1]}"
             )
-        found[sample] = path
-    return dict(sorted(found.items()))
+        paths[sample] = path
+    return dict(sorted(paths.items()))
 
 
 def _candidates(folder: Path, pattern: str) -> Iterator[Path]:
-    """Paths that fit the pattern with any ids."""
+    """Paths that match the pattern with any text for each `{id}`."""
     first, stars, rest = re.sub(r"(\*\*/)+", "**/", pattern).partition("**/")
     plain = re.sub(r"[\[\]]", "[\\g<0>]", first).replace(ID, "*")
     starts = folder.glob(plain) if plain else [folder]
@@ -95,7 +95,7 @@ def _candidates(folder: Path, pattern: str) -> Iterator[Path]:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """`{id}` again, further on, is the same text."""
+    """The pattern as a regular expression, in which every further `{id}` is the same text."""
     parts = re.split(r"(\{id\}|\*\*/|\*|\?)", pattern)
     text = {"{id}": r"(?P<id>[^/]+)", "**/": r"(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]"}
     expression = ""

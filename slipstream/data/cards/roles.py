@@ -1,4 +1,4 @@
-"""What an array probably is, from its name and its numbers, and in which unit, with the reason."""
+"""The likely role and unit of an array, from its name and its numbers, with the reason."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _AXES = {name: i for names in ("xyz", "ijk", "012") for i, name in enumerate(nam
 
 @dataclass(frozen=True)
 class Guess:
-    """A role, the unit, and what both are read from; a warning is something to act upon."""
+    """A role, a unit, the reason for both, and a warning where the user should do something."""
 
     role: str
     unit: str
@@ -76,7 +76,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is known of an array's values: one number a component, of the finite ones."""
+    """Range and mean of an array's finite values, one number for each component."""
 
     low: tuple[float, ...]
     mean: tuple[float, ...]
@@ -89,7 +89,7 @@ class Numbers:
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
-    """A name without the unit that it ends with, and that unit: "Pressure (Pa)"."""
+    """A name without the unit at its end, and that unit: "Pressure (Pa)" -> "Pressure", "Pa"."""
     match = _NAMED_UNIT.match(name)
     if match and _UNIT.fullmatch(match[2].strip()):
         unit = match[2].strip().replace("²", "^2").replace("³", "^3")
@@ -98,7 +98,7 @@ def split_unit(name: str) -> tuple[str, str | None]:
 
 
 def role_of(name: str, components: int, whole_numbers: bool = False) -> str:
-    """The role by name, "other" where it says nothing."""
+    """The role by name, "other" where the name is not known."""
     words = _words(split_unit(name)[0])
     compact = "".join(words)
     if whole_numbers or _ID.fullmatch(name):
@@ -114,10 +114,10 @@ def role_of(name: str, components: int, whole_numbers: bool = False) -> str:
 
 def vectors_of_scalars(names: Iterable[str]) -> dict[str, tuple[str, str, str]]:
     """Three scalars that are the components of one vector, by its name: Ux, Uy, Uz -> U."""
-    found: dict[str, dict[int, str]] = {}
+    by_base: dict[str, dict[int, str]] = {}
     for name in names:
         if name.lower() in _VELOCITY:
-            found.setdefault("velocity", {})[_VELOCITY.index(name.lower())] = name
+            by_base.setdefault("velocity", {})[_VELOCITY.index(name.lower())] = name
         plain, _ = split_unit(name)
         match = re.fullmatch(r"(.+?)[\s_:.\[-]*([XYZxyzijk012])\]?", plain)
         first = re.fullmatch(r"([XYZxyz])[\s_-]+(.+)", plain)
@@ -125,8 +125,8 @@ def vectors_of_scalars(names: Iterable[str]) -> dict[str, tuple[str, str, str]]:
         if first:
             base, axis = first[2], first[1]
         if base and axis.lower() in _AXES:
-            found.setdefault(base, {})[_AXES[axis.lower()]] = name
-    return {base: (a[0], a[1], a[2]) for base, a in found.items() if len(a) == 3}
+            by_base.setdefault(base, {})[_AXES[axis.lower()]] = name
+    return {base: (a[0], a[1], a[2]) for base, a in by_base.items() if len(a) == 3}
 
 
 def is_openfoam(names: Iterable[str]) -> bool:
@@ -137,15 +137,17 @@ def is_openfoam(names: Iterable[str]) -> bool:
 def guess(
     name: str, numbers: Numbers, *, whole_numbers: bool, openfoam: bool, speed: float | None
 ) -> Guess:
-    """Role and unit of an array; `speed` is the largest in the same file, where it has one.
+    """Role and unit of an array; `speed` is the largest velocity in the same file, if it has one.
 
-    `openfoam` is for names of an incompressible solver, which divides stresses by the density.
+    `openfoam` marks the names of an incompressible solver, which divides stresses by the density.
     """
     role = role_of(name, len(numbers.low), whole_numbers)
     plain, unit = split_unit(name)
     if role in ("pressure", "pressure coefficient"):
-        found = _guess_pressure(role, numbers, openfoam, speed)
-        return found if unit is None else Guess(found.role, unit, "in its name", found.warning)
+        by_numbers = _guess_pressure(role, numbers, openfoam, speed)
+        if unit is None:
+            return by_numbers
+        return Guess(by_numbers.role, unit, "in its name", by_numbers.warning)
     if role == "total pressure":
         warning = f"{name} is total pressure, which is not the pressure on a wall"
         return Guess(role, unit or "Pa", "in its name" if unit else "by its name", warning)
@@ -167,7 +169,10 @@ def guess(
 
 
 def looks_absolute(pressure: Numbers) -> bool:
-    """Whether it is far from zero for how much it varies, or near the atmosphere's."""
+    """Whether a pressure looks absolute: near the atmosphere's, or with a mean far above its range.
+
+    A mean of 90,000 with a range of 20,000 does, a mean of -90 with a range of 800 does not.
+    """
     mean, span = pressure.mean[0], pressure.high[0] - pressure.low[0]
     return _near_atmosphere(mean) or (mean > 1000 and mean > 3 * span)
 

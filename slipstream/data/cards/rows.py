@@ -32,14 +32,14 @@ Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SampleArrays:
     """The arrays of a sample by field, coordinates first, and how many rows were left out."""
 
     arrays: Arrays
     left_out: int
 
 
-def read_rows(card: Card, paths: Mapping[str, Path]) -> Rows:
+def read_arrays(card: Card, paths: Mapping[str, Path]) -> SampleArrays:
     """Read the files of a sample; the first one with arrays sets the order of the rows."""
     first, *rest = card.array_files
     regions = card.patches or (INTERNAL,)
@@ -60,13 +60,13 @@ def read_rows(card: Card, paths: Mapping[str, Path]) -> Rows:
     for name, value in computed.items():
         if value.to is not None:
             arrays[name] = _distances(arrays[card.coords.name], paths[value.to])
-    if any(card.subtract):  # in double, so that what is left of large numbers keeps its digits
+    if any(card.subtract):  # in double: differences of large float32 numbers would lose digits
         arrays[card.coords.name] = arrays[card.coords.name] - np.asarray(card.subtract, np.float64)
-    return Rows(arrays, 0 if kept is None else len(places) - int(kept.sum()))
+    return SampleArrays(arrays, 0 if kept is None else len(places) - int(kept.sum()))
 
 
 def _values(card: Card, file: str, mesh: Mesh, matched: Matched | None) -> Arrays:
-    """Every field that is read from this file, in the order of the first one's rows."""
+    """Every field that is read from this file, in the order of the first file's rows."""
     arrays: Arrays = {}
     for entry in card.entries:
         value = entry.value
@@ -94,7 +94,7 @@ def _at(mesh: Mesh, wanted: Wanted, location: Location) -> NDArray[Any]:
 
 
 def _matched(card: Card, places: NDArray[Any], other: Mesh, first: str) -> Matched | None:
-    """None where the order is the same."""
+    """How the rows of another file are matched to those of the first; None for the same order."""
     theirs = np.asarray(other.locations(card.location))
     try:
         if card.match == "order":
@@ -106,7 +106,7 @@ def _matched(card: Card, places: NDArray[Any], other: Mesh, first: str) -> Match
 
 
 def _kept(card: Card, arrays: Arrays) -> NDArray[np.bool_] | None:
-    """The rows inside the box and, where the card says so, with finite values; None for all."""
+    """Which rows are inside the box and, if the card asks for it, finite; None for all."""
     places = arrays[card.coords.name]
     kept = np.ones(len(places), bool)
     if card.box is not None:
@@ -126,9 +126,10 @@ def _kept(card: Card, arrays: Arrays) -> NDArray[np.bool_] | None:
 
 
 def _normals(mesh: Mesh, card: Card) -> NDArray[Any]:
-    """Out of the body; of an open surface, which has no inside, to where its faces turn.
+    """Normals that point out of the body; on an open surface, which has no inside, to the side
+    that its faces' corners give.
 
-    NaN where there is none, if the card drops such rows; else ValueError.
+    NaN where there is no normal, if the card drops such rows; else ValueError.
     """
     points, triangles = mesh.triangles()
     cells = triangle_cells(mesh.cells())

@@ -1,4 +1,4 @@
-"""What a mesh is made of, and what is wrong with it: kinds of cells, open edges, twin points."""
+"""The shape of a mesh and its faults: kinds of cells, open edges, coincident points."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from slipstream.data.geometry import cell_normals, find_winding, open_edges, pla
 from slipstream.data.meshes import Location, Mesh, triangle_cells
 
 LARGE = 5_000_000
-"""Points from which on only counts and extents are looked at."""
+"""Points; of a larger mesh only counts and extents are computed."""
 
 Kind = Literal["points", "lines", "surface", "volume"]
-_TINY = 1e-12  # of the median size: what a cell without extent has at most
+_TINY = 1e-12  # a cell smaller than this share of the median size has no extent
 _POINTS, _LINES = (1, 2), (3, 4, 21)
 _FLAT = {5: "triangle", 6: "strip", 7: "polygon", 8: "pixel", 9: "quad", 22: "triangle6"}
 _SOLID = {10: "tetrahedron", 11: "voxel", 12: "hexahedron", 13: "wedge", 14: "pyramid"}
@@ -26,7 +26,7 @@ _NAMES = {1: "vertex", 2: "vertices", 3: "line", 4: "polyline", 23: "quad8"} | _
 
 @dataclass(frozen=True)
 class Shape:
-    """A mesh without its arrays. None stands for what was not looked at, or cannot be said."""
+    """A mesh without its arrays. None where something was not computed or is not defined."""
 
     kind: Kind
     points: int
@@ -34,25 +34,25 @@ class Shape:
     cell_kinds: dict[str, int]
     low: tuple[float, ...]
     high: tuple[float, ...]
-    """Of the points that are finite; NaN where none is."""
+    """Lowest and highest corner of the finite points; NaN where none is finite."""
     non_finite: int = 0
-    """Points with NaN or infinite coordinates, with which nothing more of the shape is said."""
+    """Points with NaN or infinite coordinates; with any, the fields below are None."""
     merged: int | None = None
-    """Points that fall together in float32, but not in the file."""
+    """Points that coincide in float32, but not in the file."""
     twins: int | None = None
     """Points at the same place as another."""
     unused: int | None = None
-    """Points of no cell."""
+    """Points that belong to no cell."""
     degenerate: int | None = None
     """Triangles of a surface without area, cells of a volume without volume."""
     open_edges: int | None = None
     """Edges of a surface with a face on one side only."""
     outward: bool | None = None
-    """Whether the faces of a closed surface turn outward; None where only some do."""
+    """Whether the faces of a closed surface face outward; None where only some do."""
     turned: int | None = None
-    """Triangles of closed surfaces that turn inward, which computed normals do not."""
+    """Triangles of closed surfaces that face inward; computed normals are corrected there."""
     clashes: int | None = None
-    """Edges at which neighbours turn to different sides, and computed normals do too."""
+    """Edges at which neighbours face different sides; computed normals do so too."""
 
 
 def shape_of(mesh: Mesh) -> Shape:
@@ -86,36 +86,36 @@ def shape_of(mesh: Mesh) -> Shape:
 
 def faults_of(shape: Shape) -> list[str]:
     """What is wrong with the points and with the sides of the faces, a sentence each."""
-    found = []
+    sentences = []
     if shape.non_finite:
-        found.append(f"{shape.non_finite:,} points have NaN or infinite coordinates")
+        sentences.append(f"{shape.non_finite:,} points have NaN or infinite coordinates")
     if shape.merged:
         middle = ", ".join(
             f"{(a + b) / 2:.10g}" for a, b in zip(shape.low, shape.high, strict=True)
         )
-        found.append(
+        sentences.append(
             f"{shape.merged:,} points fall together in float32, which stores hold: `subtract:"
             f" [{middle}]` in the card's `coords` moves them to the origin"
         )
     if shape.outward is False:
-        found.append(
+        sentences.append(
             "the faces of the closed surface turn inward; computed normals are turned outward"
         )
     elif shape.turned:
-        found.append(
+        sentences.append(
             f"{shape.turned:,} triangles of closed surfaces turn inward; computed normals are"
             " turned outward"
         )
     if shape.clashes:
-        found.append(
+        sentences.append(
             f"neighbouring faces turn to different sides at {shape.clashes:,} edges of a surface"
             " that is open or has one side only, and so do computed normals"
         )
-    return found
+    return sentences
 
 
 def share_outward(mesh: Mesh, location: Location, normals: NDArray[Any], outward: bool) -> float:
-    """How many of the given normals lie within 90 degrees of the outward ones, 0 to 1."""
+    """The share, 0 to 1, of the given normals that lie within 90 degrees of the outward ones."""
     if location == "cell":
         turned = cell_normals(mesh, lenient=True)
     else:
@@ -161,7 +161,7 @@ def _kind(counts: dict[tuple[int, int], int]) -> Kind:
 
 
 def _named(counts: dict[tuple[int, int], int]) -> dict[str, int]:
-    """Polygons with three and four corners are triangles and quads."""
+    """Cells by name; polygons with three and four corners count as triangles and quads."""
     named: dict[str, int] = {}
     for (kind, size), count in counts.items():
         name = _NAMES.get(kind, f"VTK type {kind}")

@@ -1,4 +1,4 @@
-"""Anybody's meshes as a source: the samples, files and parameters that a card names."""
+"""A folder of meshes as a source: the samples, files and parameters that a card names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from slipstream.data.cards.parameters import Row, find_row, numbers, read_one, read_table
+from slipstream.data.cards.parameters import (
+    ParameterRow,
+    find_row,
+    parameter_numbers,
+    read_one,
+    read_parameter_table,
+)
 from slipstream.data.cards.patterns import ID, find_files
-from slipstream.data.cards.rows import read_rows
+from slipstream.data.cards.rows import read_arrays
 from slipstream.data.cards.types import Card, ParameterValue
 from slipstream.data.meshes import describe, parts_of, resolve
 from slipstream.data.store import Cloud, Schema, draw_splits
@@ -31,11 +37,11 @@ class MeshSource:
 
     def __post_init__(self) -> None:
         if not self.raw.is_dir():
-            found = "a file" if self.raw.exists() else "none"
-            raise ValueError(f"{self.raw} must be a folder of meshes, got {found}")
+            got = "a file" if self.raw.exists() else "none"
+            raise ValueError(f"{self.raw} must be a folder of meshes, got {got}")
         patterns = {**self.card.files, **{p.file: p.file for p in self.card.parameters}}
         for name, pattern in patterns.items():
-            if not self._found[pattern]:
+            if not self._paths[pattern]:
                 whose = f" ({name})" if name != pattern else ""
                 raise ValueError(f"{self.raw} must have files like {pattern!r}{whose}, got none")
         self._tables  # noqa: B018 - it checks them
@@ -54,9 +60,9 @@ class MeshSource:
         return self.card.to_json()
 
     def ids(self) -> Sequence[str]:
-        """The ids of all files with arrays, so that a sample that lacks one of them is seen."""
+        """The ids of all files with arrays, so that a sample that lacks one of them is reported."""
         patterns = [self.card.files[file] for file in self.card.array_files]
-        return sorted({id for p in patterns if ID in p for id in self._found[p]})
+        return sorted({id for p in patterns if ID in p for id in self._paths[p]})
 
     def splits(self) -> Mapping[str, Sequence[str]] | None:
         given = self.card.splits
@@ -74,30 +80,30 @@ class MeshSource:
         return {self._name(path): path for path in paths}
 
     def read(self, sample: str) -> Cloud:
-        rows = read_rows(self.card, self._meshes(sample))
+        rows = read_arrays(self.card, self._meshes(sample))
         note = {"rows_left_out": rows.left_out} if self.card.drop or self.card.box else {}
         return Cloud(self.schema, rows.arrays, note | self._parameters(sample))
 
     def _name(self, path: Path) -> str:
-        """Relative to the folder, outside of it too: a .vtm may name blocks anywhere."""
+        """The path relative to the folder, also outside of it: a .vtm may name blocks anywhere."""
         inside = path.is_relative_to(self.raw)
         name = path.relative_to(self.raw) if inside else Path(os.path.relpath(path, self.raw))
         return name.as_posix()
 
     @cached_property
-    def _found(self) -> dict[str, dict[str, Path]]:
-        """The paths by id, of every pattern of the card; kept, since a listing may take long."""
+    def _paths(self) -> dict[str, dict[str, Path]]:
+        """The paths by id, for every pattern of the card; cached, as listing may be slow."""
         patterns = {*self.card.files.values(), *(p.file for p in self.card.parameters)}
         return {pattern: find_files(self.raw, pattern) for pattern in sorted(patterns)}
 
     @cached_property
-    def _tables(self) -> dict[str, dict[str, Row]]:
+    def _tables(self) -> dict[str, dict[str, ParameterRow]]:
         """Parameters of all samples, by the table's pattern."""
         files = [file for file in self.card.parameters if file.id is not None]
-        return {f.file: read_table(self._path(f.file, ""), f.id or "") for f in files}
+        return {f.file: read_parameter_table(self._path(f.file, ""), f.id or "") for f in files}
 
     def _path(self, pattern: str, sample: str) -> Path:
-        path = self._found[pattern].get(sample if ID in pattern else "")
+        path = self._paths[pattern].get(sample if ID in pattern else "")
         if path is None:
             raise ValueError(f"sample {sample} must have a file like {pattern!r}, got none")
         return path
@@ -106,7 +112,7 @@ class MeshSource:
         return {file: self._path(pattern, sample) for file, pattern in self.card.files.items()}
 
     def _parameters(self, sample: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
         for entry in self.card.features:
             if isinstance(entry.value, ParameterValue):
                 file = self.card.parameters[entry.value.source].file
@@ -114,11 +120,13 @@ class MeshSource:
                 table = self._tables.get(file)
                 row = read_one(path) if table is None else find_row(table, sample, path)
                 field = entry.field
-                found[field.name] = numbers(row, entry.value.key, field.components, path)
-        return found
+                parameters[field.name] = parameter_numbers(
+                    row, entry.value.key, field.components, path
+                )
+        return parameters
 
     def _check_arrays(self) -> None:
-        """Raise when no sample that can be looked at has the arrays: then the card is wrong."""
+        """Raise when no readable sample has the arrays of the card: then the card is wrong."""
         ids = self.ids()
         errors = []
         for sample in dict.fromkeys((ids[0], ids[len(ids) // 2], ids[-1])):
@@ -126,7 +134,7 @@ class MeshSource:
                 meshes = self._meshes(sample)
                 held = {file: describe(meshes[file]).arrays for file in self.card.array_files}
             except (ValueError, OSError):
-                continue  # the sample's own fault
+                continue  # a fault of this sample, not of the card
             try:
                 for file, arrays in held.items():
                     for wanted in self.card.wanted(file):

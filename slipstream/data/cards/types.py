@@ -1,4 +1,4 @@
-"""What a card says, checked: the fields of a store of meshes and where their values come from."""
+"""The content of a checked card: the fields of a store and where their values come from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slipstream.data.store import Field, Schema
 
 SCHEMA = 1
 
-Match = Literal["order", "coordinates"]
+MatchBy = Literal["order", "coordinates"]
 Computed = Literal["normals", "distance"]
 Corner = tuple[float | None, float | None, float | None]
 
@@ -22,12 +22,12 @@ class ArrayValue:
 
     file: str
     arrays: tuple[str, ...]
-    """A name that ends with * is the beginning of one, where no array has it as it stands."""
+    """A name that ends with * is the beginning of one, unless an array has exactly this name."""
     components: int
-    """Of each of the arrays."""
+    """Components of each of the arrays."""
     location: Location
     subtract: tuple[float, ...]
-    """One number, or one a component."""
+    """One number, or one for each component."""
     scale: float
 
     def wanted(self) -> tuple[Wanted, ...]:
@@ -39,7 +39,7 @@ class ArrayValue:
 
 @dataclass(frozen=True)
 class ComputedValue:
-    """The normals of the surface that the rows are on, or the distance to another file's."""
+    """The normals of the surface that holds the rows, or the distance to that of another file."""
 
     what: Computed
     to: str | None
@@ -63,15 +63,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class ParameterFile:
-    """A table with a row a sample, told apart by the column `id`, or one file for each sample."""
+    """A table with a row for each sample, whose id is in the column `id`; or, where `id` is None,
+    one file for each sample."""
 
     file: str
     id: str | None
 
 
 @dataclass(frozen=True)
-class Splits:
-    """Fractions to draw the splits by, or the ids of each."""
+class SplitRule:
+    """Fractions by which to draw the splits, or the ids of each split."""
 
     fractions: Mapping[str, float] | None
     lists: Mapping[str, tuple[str, ...]] | None
@@ -83,21 +84,22 @@ class Card:
     name: str
     files: Mapping[str, str]
     """Name -> pattern."""
-    match: Match
+    match: MatchBy
     location: Location
     patches: tuple[str, ...]
-    """Of OpenFOAM cases: rows are read from these instead of the volume."""
+    """Patches of OpenFOAM cases from which rows are read, instead of the volume."""
     coords: Field
     features: tuple[Entry, ...]
     targets: tuple[Entry, ...]
     parameters: tuple[ParameterFile, ...]
     box: tuple[Corner, Corner] | None
-    """Lowest and highest corner of what is kept; None is open."""
+    """Lowest and highest corner of the points that are kept; a None inside leaves a side open."""
     drop: bool
     """Whether points with NaN or infinite values are left out, instead of the whole sample."""
-    splits: Splits | None
+    splits: SplitRule | None
     subtract: tuple[float, ...] = ()
-    """What the coordinates of rows are less by, one number or three; box and files are not."""
+    """Subtracted from the coordinates of rows, one number or three; the box is in the file's
+    coordinates."""
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -120,9 +122,9 @@ class Card:
         return tuple(want for v in values if v.file == file for want in v.wanted())
 
     def to_json(self) -> dict[str, Any]:
-        """All that a sample's rows follow from: everything but the splits."""
+        """All that a sample's rows depend on: everything but the splits."""
         value = {"schema": SCHEMA, **asdict(self)}
         del value["splits"]
-        if not self.subtract:  # as cards were before they could say it
+        if not self.subtract:  # older stores lack the key, and must stay the same
             del value["subtract"]
         return value

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from slipstream.core.folders import Tell, walk
+from slipstream.core.folders import OnError, walk
 from slipstream.data.meshes.openfoam import is_case
 from slipstream.data.meshes.vtk_files import blocks_of
 
 SUFFIXES = (".vtp", ".vtu", ".vti", ".vts", ".vtr", ".vtk", ".vtm", ".stl", ".ply")
 
 
-def find_meshes(folder: Path, tell: Tell | None = None) -> list[Path]:
+def find_meshes(folder: Path, tell: OnError | None = None) -> list[Path]:
     """Every mesh below a folder, sorted; a block of a .vtm and the inside of a case are none.
 
     Folders that cannot be read are left out, and `tell` is told why.

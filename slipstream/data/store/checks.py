@@ -1,4 +1,4 @@
-"""Is a store what its manifest says? Every byte and every number, without changing anything."""
+"""Whether a store agrees with its manifest in every byte and number; nothing is changed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from slipstream.data.store.statistics import merge_statistics, statistics_of
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that is wrong: with a sample, or with the store as a whole."""
+class Defect:
+    """One thing that is wrong with a sample, or with the store as a whole."""
 
     sample: str | None
     message: str
@@ -38,34 +38,36 @@ class Finding:
 
 def check_store(
     path: Path, *, workers: int = 1, progress: Callable[[int, int], None] | None = None
-) -> list[Finding]:
-    """Everything wrong with a store; none means good. Reads every byte, by `workers` processes.
+) -> list[Defect]:
+    """All defects of a store; an empty list means that it is good.
 
-    `progress` is called with samples done and samples in all.
+    Reads every byte, in `workers` processes. `progress` is called with samples done and samples in
+    all.
     """
     if not (path / MANIFEST_NAME).is_file():
-        return [Finding(None, f"{path} must be a store with a {MANIFEST_NAME}, got none")]
+        return [Defect(None, f"{path} must be a store with a {MANIFEST_NAME}, got none")]
     try:
         manifest = read_manifest(path / MANIFEST_NAME)
     except ValueError as error:
-        return [Finding(None, str(error))]
-    found = list(_check_folder(path, manifest))
-    found += _check_splits(manifest)
-    found += _check_statistics(manifest)
-    found += _check_std(path, manifest)
+        return [Defect(None, str(error))]
+    defects = list(_check_folder(path, manifest))
+    defects += _check_splits(manifest)
+    defects += _check_statistics(manifest)
+    defects += _check_std(path, manifest)
     ids = list(manifest.samples)
-    for done, (_, messages) in enumerate(
+    for done, (_, of_sample) in enumerate(
         run_tasks(partial(check_sample, path, manifest), ids, workers), start=1
     ):
-        found += messages
+        defects += of_sample
         if progress:
             progress(done, len(ids))
-    order = {sample: place for place, sample in enumerate((None, *ids))}
-    return sorted(found, key=lambda finding: order.get(finding.sample, len(order)))
+    # Workers finish in any order: sorted as in the manifest, those of the whole store first.
+    order = {sample: index for index, sample in enumerate((None, *ids))}
+    return sorted(defects, key=lambda defect: order.get(defect.sample, len(order)))
 
 
-def check_sample(path: Path, manifest: Manifest, sample: str) -> list[Finding]:
-    """What is wrong with the file of one sample."""
+def check_sample(path: Path, manifest: Manifest, sample: str) -> list[Defect]:
+    """The defects of one sample's file."""
     entry, schema = manifest.samples[sample], manifest.origin.schema
     file, shape = sample_file(path, sample), (entry.rows, schema.width)
     reading = _Reading(schema)
@@ -74,18 +76,19 @@ def check_sample(path: Path, manifest: Manifest, sample: str) -> list[Finding]:
         crc = crc32_of_header(file, shape)
         statistics = statistics_of(reading.pass_through(stored_blocks(file, shape), crc))
     except (ValueError, OSError) as error:
-        return [Finding(sample, str(error))]
-    found = [Finding(sample, message) for message in reading.messages]
+        return [Defect(sample, str(error))]
+    defects = [Defect(sample, message) for message in reading.messages]
     if reading.crc != entry.crc32:
-        found.append(Finding(sample, f"its crc32 must be {entry.crc32:08x}, got {reading.crc:08x}"))
+        message = f"its crc32 must be {entry.crc32:08x}, got {reading.crc:08x}"
+        defects.append(Defect(sample, message))
     for column in statistics.differing(entry.statistics) if not reading.messages else ():
         channel = schema.channels[column]
-        found.append(Finding(sample, f"its statistics of {channel} must be those of its rows"))
-    return found
+        defects.append(Defect(sample, f"its statistics of {channel} must be those of its rows"))
+    return defects
 
 
 class _Reading:
-    """Checksum and finite values of a sample, in the one pass that its statistics take."""
+    """Computes the checksum of a sample and checks its values, in one pass with its statistics."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -100,7 +103,7 @@ class _Reading:
             if not self.messages and not np.isfinite(block).all():
                 self.messages += _not_finite(self.schema, block, first)
             first += len(block)
-            # Statistics of a damaged sample are not looked at, so its rows need not be there.
+            # The statistics of a damaged sample are not compared, so any finite values will do.
             yield np.nan_to_num(block, nan=0, posinf=0, neginf=0) if self.messages else block
 
 
@@ -112,47 +115,47 @@ def _not_finite(schema: Schema, block: Rows, first: int) -> Iterator[str]:
             yield str(error)
 
 
-def _check_folder(path: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Files without an entry; missing files are found with their samples."""
+def _check_folder(path: Path, manifest: Manifest) -> Iterator[Defect]:
+    """Files that the manifest does not have; `check_sample` reports files that are missing."""
     if (path / "ingest").is_dir():
-        yield Finding(None, "an ingest must be finished, got the folder ingest: run it again")
+        yield Defect(None, "an ingest must be finished, got the folder ingest: run it again")
     for file in sorted(path.iterdir()):
         if file.name not in (MANIFEST_NAME, "samples", "ingest"):
-            yield Finding(None, f"a store must hold nothing else, got {file.name}")
+            yield Defect(None, f"a store must hold nothing else, got {file.name}")
     expected = {sample_file(path, sample).name for sample in manifest.samples}
     folder = path / "samples"
     for file in sorted(folder.iterdir()) if folder.is_dir() else ():
         if file.name not in expected:
-            yield Finding(None, f"samples must be in the manifest, got samples/{file.name}")
+            yield Defect(None, f"samples must be in the manifest, got samples/{file.name}")
 
 
-def _check_splits(manifest: Manifest) -> Iterator[Finding]:
+def _check_splits(manifest: Manifest) -> Iterator[Defect]:
     for phrase in overlaps(manifest.splits):
-        yield Finding(None, f"splits must not overlap, got {phrase}")
+        yield Defect(None, f"splits must not overlap, got {phrase}")
     members = {sample for split in manifest.splits.values() for sample in split}
     for sample in sorted(members - set(manifest.samples)):
-        yield Finding(sample, "a sample of a split must have an entry, got none")
+        yield Defect(sample, "a sample of a split must have an entry, got none")
     for sample in manifest.samples:
         if sample not in members:
-            yield Finding(sample, "a sample must be in a split, got none")
+            yield Defect(sample, "a sample must be in a split, got none")
         if sample in manifest.quarantined:
-            yield Finding(sample, "a sample must not be quarantined, got both")
+            yield Defect(sample, "a sample must not be quarantined, got both")
 
 
-def _check_statistics(manifest: Manifest) -> Iterator[Finding]:
-    """Those of the training split are the merged ones of its samples."""
+def _check_statistics(manifest: Manifest) -> Iterator[Defect]:
+    """The statistics of the training split must be those of its samples, merged."""
     entries = [manifest.samples[i] for i in manifest.splits.get(TRAIN, ()) if i in manifest.samples]
     expected = merge_statistics(entry.statistics for entry in entries) if entries else None
     if (manifest.statistics is None) != (expected is None):
-        yield Finding(None, "statistics must be there for the split 'train', and without it absent")
+        yield Defect(None, "statistics must be there for the split 'train', and without it absent")
     if manifest.statistics and expected:
         for column in manifest.statistics.differing(expected):
             channel = manifest.origin.schema.channels[column]
-            yield Finding(None, f"statistics of {channel} must be those of the split 'train'")
+            yield Defect(None, f"statistics of {channel} must be those of the split 'train'")
 
 
-def _check_std(path: Path, manifest: Manifest) -> Iterator[Finding]:
-    """The one statistic that is in the file for its readers only: it follows from the others."""
+def _check_std(path: Path, manifest: Manifest) -> Iterator[Defect]:
+    """`std` must follow from `squares`: the package computes it and never reads it."""
     if manifest.statistics is None:
         return
     stated, expected = (
@@ -160,4 +163,4 @@ def _check_std(path: Path, manifest: Manifest) -> Iterator[Finding]:
         manifest.statistics.std,
     )
     if stated != list(expected):
-        yield Finding(None, "std of statistics must follow from their squares, got other numbers")
+        yield Defect(None, "std of statistics must follow from their squares, got other numbers")

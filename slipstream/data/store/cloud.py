@@ -1,7 +1,7 @@
-"""One sample: a cloud of points with named arrays, or row blocks where it is too large to hold.
+"""One sample: a cloud of points with named arrays, or blocks of rows where memory is too small.
 
-Both are valid or say in one ValueError what is wrong: which field, what was expected, what came,
-and at which rows.
+Both check themselves: a ValueError says which field is wrong, what was expected, what was given and
+at which rows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Cloud:
         return len(next(iter(self.arrays.values())))
 
     def blocks(self) -> Iterator[Rows]:
-        """The rows, coords | features | targets, some at a time: no second copy of the sample."""
+        """The rows, coords | features | targets, in blocks: the sample is not copied as a whole."""
         for first in range(0, self.rows, _BLOCK_ROWS):
             parts = [column[first : first + _BLOCK_ROWS] for column in self.arrays.values()]
             block = np.empty((len(parts[0]), self.schema.width), np.float32)
@@ -151,7 +151,10 @@ def checked_blocks(schema: Schema, rows: int, blocks: Iterable[Any]) -> Iterator
 
 
 def check_finite_rows(name: str, block: NDArray[Any], first: int) -> None:
-    """Raise for NaN and infinities in a field, naming rows; `first` is that of the block."""
+    """Raise ValueError for NaN and infinities in a field, with their rows.
+
+    `first` is the number of the block's first row in the sample.
+    """
     good = np.isfinite(block).all(-1)
     if good.all():
         return
@@ -167,7 +170,7 @@ def check_finite_rows(name: str, block: NDArray[Any], first: int) -> None:
 
 
 def checked_parameters(parameters: Parameters) -> dict[str, float | list[float]]:
-    """Plain numbers, or lists of them, that are finite."""
+    """The parameters as finite numbers, or lists of them; ValueError for any others."""
     checked: dict[str, float | list[float]] = {}
     for name, value in parameters.items():
         try:
@@ -183,7 +186,8 @@ def checked_parameters(parameters: Parameters) -> dict[str, float | list[float]]
 def rechunked(blocks: Iterable[Rows], size: int) -> Iterator[Rows]:
     """The same rows in blocks of exactly `size`, the last one smaller.
 
-    A block is good until the next one is asked for.
+    Blocks of 3, 3 and 2 rows become blocks of 4 and 4. A block is valid only until the next one is
+    requested, as the buffer is used again.
     """
     buffer: Rows | None = None
     filled = 0
@@ -207,7 +211,7 @@ def rechunked(blocks: Iterable[Rows], size: int) -> Iterator[Rows]:
 
 
 def _as_float32(array: NDArray[Any]) -> Rows:
-    with np.errstate(over="ignore"):  # becomes infinite, which is then refused with its row
+    with np.errstate(over="ignore"):  # too large becomes infinite, which the caller refuses
         return np.ascontiguousarray(array, np.float32)
 
 

@@ -1,7 +1,7 @@
 """Named fields with units and groups, and the schema that orders them into columns.
 
 A row of a sample is `coords | features | targets`, each part a sequence of fields, each field one
-or more columns. Every count and column range follows from the fields.
+or more columns. All counts and column ranges are computed from the fields.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Field:
 
     name: str
     unit: str = "1"
-    """As written in SI, "1" where there is none."""
+    """The unit, as written in SI; "1" for a quantity without one."""
     group: str | None = ""
     """Fields of one group share a line of the metric; by default a field is its own group. None
     for a target that neither loss nor metric counts."""
@@ -104,13 +104,13 @@ class Schema:
         if name in PARTS:
             start = _count(f for part in PARTS[: PARTS.index(name)] for f in getattr(self, part))
             return slice(start, start + _count(getattr(self, name)))
-        found = self.field(name)
-        start = _count(self.fields[: self.fields.index(found)])
-        return slice(start, start + found.components)
+        field = self.field(name)
+        start = _count(self.fields[: self.fields.index(field)])
+        return slice(start, start + field.components)
 
     @property
     def target_groups(self) -> dict[str, tuple[int, ...]]:
-        """Target channels by group, counted from the first target: what the metric takes."""
+        """Target channels by group, counted from the first target, as the metric takes them."""
         groups: dict[str, tuple[int, ...]] = {}
         first = 0
         for field in self.targets:

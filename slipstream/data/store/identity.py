@@ -10,7 +10,7 @@ from slipstream.data.store.point_store import Store
 
 
 def data_hash(store: Store) -> str:
-    """Of the fields, where the samples come from, and every sample's size and checksum."""
+    """Hash of the fields, the origin, and every sample's rows, bytes and checksum."""
     samples = {
         sample: [entry.rows, entry.bytes, entry.crc32]
         for sample, entry in sorted(store.manifest.samples.items())
@@ -19,7 +19,7 @@ def data_hash(store: Store) -> str:
 
 
 def split_hash(store: Store) -> str:
-    """Of which sample is in which split, in which order."""
+    """Hash of the samples in each split, with their order."""
     return _hash({split: list(ids) for split, ids in store.manifest.splits.items()})
 
 

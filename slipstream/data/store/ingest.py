@@ -1,8 +1,8 @@
-"""From a source of samples to a point store: resumable, parallel, sharded, quarantining.
+"""From a source of samples to a point store: resumable, parallel, in shards, with quarantine.
 
-Every sample is written whole or not at all, followed by a record in STORE/ingest that says it is
-done; the manifest comes last, in one step. So a run that ends at any moment, in any way, goes on
-where it stopped when the same call is made again, and ends in the same bytes.
+Every sample is written completely or not at all, followed by a record in STORE/ingest that it is
+done; the manifest is written last, in one step. So an ingest that is interrupted at any moment
+continues where it stopped when the same call is made again, and ends in the same bytes.
 """
 
 from __future__ import annotations
@@ -34,25 +34,26 @@ from slipstream.data.store.source_files import check_agreement, describe_files, 
 from slipstream.data.store.splits import FRACTIONS, resolve_splits
 from slipstream.data.store.unfinished import Part, Unfinished
 
-# Of the machine, not of the sample: they stop the ingest instead of quarantining what it reads.
+# Errors of the machine, not of the sample: they stop the ingest, and no sample is quarantined.
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE}
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-"""In the RuntimeErrors of torch, on the GPU and on the CPU."""
+"""Words in the RuntimeErrors by which torch reports a lack of memory, on the GPU and the CPU."""
 
 
 @dataclass(frozen=True)
-class Progress:
-    """One sample is done: `rows` of it written (0 when it already was), or bad for a `reason`."""
+class IngestProgress:
+    """One sample is done: `rows` were written (0 if it was there already), or it is bad."""
 
     done: int
     total: int
     sample: str
     rows: int
     reason: str | None = None
+    """Why the sample is bad."""
 
 
 @dataclass(frozen=True)
-class Report:
+class IngestSummary:
     """What an ingest did, by sample id."""
 
     written: tuple[str, ...]
@@ -72,22 +73,23 @@ def ingest(
     shard: tuple[int, int] = (0, 1),
     fractions: Mapping[str, float] = FRACTIONS,
     hash_files: bool = True,
-    progress: Callable[[Progress], None] | None = None,
-) -> Report:
+    progress: Callable[[IngestProgress], None] | None = None,
+) -> IngestSummary:
     """Write every sample of the source into a store, or every n-th from i for `shard` = (i, n).
 
-    `workers` processes hold one sample each; 1 works in this process, with so many `threads`, for
-    sources that wait for a GPU. Splits are the source's, or drawn by `fractions`: a sample that the
-    store has stays in its split. Bad samples are left out, with the reason in the manifest. Shards
-    may run anywhere, at any time, into one shared folder (or into folders copied together
-    afterwards); `merge` then makes the manifest. What is already in the store is kept, so the same
-    call again finishes what was interrupted, adds what the source has gained, tries bad samples
-    again and makes those anew whose files have changed (source_files.py says how that is seen).
+    `workers` processes hold one sample each; with 1 this process does the work, in `threads`
+    threads, for sources that wait for a GPU. Splits are the source's, or drawn by `fractions`: a
+    sample that the store has already stays in its split. Bad samples are left out, with the reason
+    in the manifest. Shards may run anywhere, at any time, into one shared folder (or into folders
+    that are copied together afterwards); `merge` then makes the manifest. Samples already in the
+    store are kept, so the same call again finishes an interrupted ingest, adds new samples of the
+    source, tries bad samples again and rewrites those whose files have changed (source_files.py
+    says how changes are noticed).
 
     Raises ValueError, having written nothing, when the store was made with other fields, options or
     seed, when ids and splits do not fit, when another process works on the same shard, or when no
-    sample is good; OSError when the disk is full, memory is short or a worker died: the store's
-    manifest is then what it was, and the same call goes on.
+    sample is good; OSError when the disk is full, memory is short or a worker died: the manifest is
+    then unchanged, and the same call continues.
     """
     check_whole("workers", workers, 1)
     check_whole("threads", threads, 1)
@@ -100,9 +102,9 @@ def ingest(
     unfinished.begin(origin, ids, before)
     with unfinished.locked(shard):
         mine = ids[shard[0] :: shard[1]]
-        there = unfinished.finished(mine, before)
-        changed = {i for i in there if _has_changed(source, store, i, there[i], hash_files)}
-        kept = {sample: entry for sample, entry in there.items() if sample not in changed}
+        done = unfinished.finished(mine, before)
+        changed = {i for i in done if _has_changed(source, store, i, done[i], hash_files)}
+        kept = {sample: entry for sample, entry in done.items() if sample not in changed}
         work = unfinished.work_folder(shard)
         try:
             task = _Task(source, store, origin, work, hash_files, frozenset(changed))
@@ -115,7 +117,7 @@ def ingest(
             unfinished.give_up(work)
             raise
     written = tuple(sample for sample in mine if sample in entries and sample not in kept)
-    return Report(written, tuple(kept), dict(sorted(bad.items())))
+    return IngestSummary(written, tuple(kept), dict(sorted(bad.items())))
 
 
 def _finish(unfinished: Unfinished, shard: tuple[int, int], part: Part) -> None:
@@ -129,10 +131,10 @@ def _finish(unfinished: Unfinished, shard: tuple[int, int], part: Part) -> None:
 
 
 def merge(store: Path) -> Manifest:
-    """Make the manifest of a store whose shards are all done; again, it changes nothing.
+    """Make the manifest of a store whose shards are all done; a second call changes nothing.
 
     Raises ValueError naming the shards that are missing, or that were made differently, a source
-    file that changed between two of them, or the first sample whose file is not here whole.
+    file that changed between two of them, or the first sample whose file is missing or cut short.
     """
     unfinished = Unfinished(store)
     if (store / MANIFEST_NAME).is_file() and not unfinished.path.is_dir():
@@ -153,9 +155,9 @@ def merge(store: Path) -> Manifest:
 
 
 def _publish(unfinished: Unfinished, parts: Sequence[Part]) -> Manifest:
-    """The last step: the manifest, and nothing but it and the samples.
+    """The last step: write the manifest, and remove everything but it and the samples.
 
-    A sample that is bad now may have been good before: its old file goes.
+    A sample that is bad now may have been good before: its old file is removed.
     """
     samples = {name: entry for part in parts for name, entry in part.samples.items()}
     bad = {name: reason for part in parts for name, reason in part.quarantined.items()}
@@ -175,7 +177,7 @@ def _has_changed(
     """Whether a finished sample was made from other files than are there now."""
     try:
         files = source.files(sample)
-    except Exception:  # of the source's own code, when one is gone: that changes nothing
+    except Exception:  # of the source's own code, as when a file is gone: the sample is kept
         return False
     return have_changed(entry.files, files, sample_file(store, sample), hashed=hashed)
 
@@ -184,12 +186,12 @@ def _collect(
     results: Iterable[tuple[str, SampleEntry | str]],
     total: int,
     kept: Mapping[str, SampleEntry],
-    progress: Callable[[Progress], None],
+    progress: Callable[[IngestProgress], None],
 ) -> tuple[dict[str, SampleEntry], dict[str, str]]:
-    """Entries of all good samples, and the reasons of the bad ones."""
+    """The entries of all good samples, and the reasons why the others are bad."""
     entries, bad = dict(kept), dict[str, str]()
     for done, sample in enumerate(kept, start=1):
-        progress(Progress(done, total, sample, 0))
+        progress(IngestProgress(done, total, sample, 0))
     for sample, result in results:
         if isinstance(result, str):
             bad[sample] = result
@@ -197,13 +199,13 @@ def _collect(
             entries[sample] = result
         rows = 0 if isinstance(result, str) else result.rows
         done = len(entries) + len(bad)
-        progress(Progress(done, total, sample, rows, bad.get(sample)))
+        progress(IngestProgress(done, total, sample, rows, bad.get(sample)))
     return entries, bad
 
 
 @dataclass(frozen=True)
 class _Task:
-    """Read and write one sample; goes to the workers."""
+    """Reads and writes one sample. It is pickled and sent to the workers."""
 
     source: Source
     store: Path
@@ -211,7 +213,7 @@ class _Task:
     work: Path
     hash_files: bool
     changed: frozenset[str]
-    """Samples that are in the store, made of other files."""
+    """Samples that the store has, made from files that have changed since."""
 
     def __call__(self, sample: str) -> SampleEntry | str:
         """The entry of a sample that is now written and recorded, or the reason why it is bad."""
@@ -259,14 +261,14 @@ def _marked(blocks: Iterable[Any]) -> Iterator[Any]:
 
 
 def _reason(sample: str, error: Exception) -> str:
-    """Why a sample is bad; an error that is not the sample's is raised again."""
+    """Why a sample is bad; an error of the machine, not of the sample, is raised again."""
     text = " ".join(str(error).split())
     if _lacks_memory(error):
         got = f"{type(error).__name__} {text}".strip()
         raise OSError(
             errno.ENOMEM,
             f"sample {sample} must fit into memory, got {got}: the same call with fewer workers"
-            " goes on where this one stopped",
+            " continues where this one stopped",
         ) from error
     if getattr(error, "errno", None) in _FATAL:
         raise error
@@ -294,7 +296,7 @@ def _checked_ids(ids: Sequence[str]) -> list[str]:
 
 
 def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """As they come back from JSON."""
+    """The options as they are read back from JSON, with lists for tuples."""
     try:
         return dict(json.loads(json.dumps(dict(options), allow_nan=False)))
     except (TypeError, ValueError) as error:

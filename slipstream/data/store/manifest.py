@@ -32,7 +32,7 @@ from slipstream.data.store.statistics import Statistics, check_count, merge_stat
 SCHEMA = 1
 MANIFEST_NAME = "manifest.json"
 TRAIN = "train"
-"""The split whose statistics normalise."""
+"""The split whose statistics are used to normalise."""
 
 _SAMPLE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,199}")
 
@@ -62,7 +62,7 @@ class SampleEntry:
 
 @dataclass(frozen=True)
 class Origin:
-    """What, besides its source files, a sample's rows follow from."""
+    """What a sample's rows depend on, besides its source files."""
 
     schema: Schema
     source: str
@@ -77,12 +77,13 @@ class Origin:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Origin:
-        made = value["provenance"]
-        _check_mapping("provenance", made)
-        _check_mapping("options", made["options"])
-        if isinstance(made["seed"], bool) or not isinstance(made["seed"], int):
-            raise ValueError(f"seed must be a whole number, got {made['seed']!r}")
-        return cls(Schema.from_json(value["fields"]), **made)
+        provenance = value["provenance"]
+        _check_mapping("provenance", provenance)
+        _check_mapping("options", provenance["options"])
+        seed = provenance["seed"]
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise ValueError(f"seed must be a whole number, got {seed!r}")
+        return cls(Schema.from_json(value["fields"]), **provenance)
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Manifest:
     samples: Mapping[str, SampleEntry]
     quarantined: Mapping[str, str]
     statistics: Statistics | None
-    """Of the split "train"; None without one."""
+    """Statistics of the split "train"; None without such a split."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -165,7 +166,9 @@ def build_manifest(
     samples: Mapping[str, SampleEntry],
     quarantined: Mapping[str, str],
 ) -> Manifest:
-    """The manifest of these samples, in the order of the splits, which is that of the statistics.
+    """The manifest of these samples, in the order of the splits.
+
+    Statistics are merged in this order too, on which their last bits depend.
 
     Raises ValueError when no sample, or none of the split "train", is good.
     """
@@ -184,7 +187,7 @@ def build_manifest(
 
 
 def check_sample_id(sample: str) -> None:
-    """Raise unless the id can be the name of a file anywhere."""
+    """Raise ValueError unless the id can be a file name on any system."""
     if not isinstance(sample, str) or not _SAMPLE_ID.fullmatch(sample):
         raise ValueError(
             "a sample id must have 1 to 200 letters, digits or ._+=@- and start with a letter,"
@@ -197,7 +200,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read and check a manifest; ValueError names the file, what was expected and what came."""
+    """Read and check a manifest; ValueError names the file, what was expected and what it has."""
     value = read_json(path)
     check_schema(path, value)
     with naming_file(path):
@@ -206,7 +209,7 @@ def read_manifest(path: Path) -> Manifest:
 
 @contextmanager
 def naming_file(path: Path) -> Iterator[None]:
-    """Have what is wrong with the JSON of a file be one sentence that names the file."""
+    """Turn errors in the JSON of a file into a ValueError with one sentence that names the file."""
     try:
         yield
     except KeyError as error:
@@ -219,10 +222,11 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def check_schema(path: Path, value: Mapping[str, Any]) -> None:
-    found = value.get("schema")
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise ValueError(f"{path}: schema must be a whole number of at least 1, got {found!r}")
-    if found > SCHEMA:
+    """Raise ValueError unless `value` has a schema version that this package can read."""
+    version = value.get("schema")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ValueError(f"{path}: schema must be a whole number of at least 1, got {version!r}")
+    if version > SCHEMA:
         raise ValueError(
-            f"{path}: schema must be at most {SCHEMA}, got {found}: a newer slipstream wrote it"
+            f"{path}: schema must be at most {SCHEMA}, got {version}: a newer slipstream wrote it"
         )

@@ -1,4 +1,4 @@
-"""A store of trajectories whose samples, to whoever reads it, are pairs of states."""
+"""A store of trajectories whose samples are read as pairs of states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from slipstream.data.store.statistics import Statistics
 
 
 class PairStore(Store):
-    """Every read takes the rows of the trajectory and picks the columns of the pair."""
+    """Reads the rows of a trajectory and picks the columns of a pair."""
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         super().__init__(path, manifest)

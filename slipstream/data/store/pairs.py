@@ -1,8 +1,9 @@
-"""Trajectories seen as pairs of states: a state, and the one some states later.
+"""Trajectories read as pairs of states: a state, and the one some states later.
 
-On disk a sample is a trajectory, coords | state 0 | state 1 | ...; what is drawn from it are pairs,
-coords | state, lead time | later state, which would take many times the space. A source of
-trajectories says so by the option "pairs".
+On disk a sample is a trajectory, coords | state 0 | state 1 | ...; batches hold pairs, coords |
+state, lead time | later state, which would take many times the space on disk. The option "pairs"
+marks a source of trajectories. With 3 states and the lags 1 and 2 a trajectory has three pairs:
+states 0 and 1, 0 and 2, 1 and 2.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from slipstream.data.store.fields import Field, Schema
 from slipstream.data.store.statistics import Statistics, merge_statistics
 
 PAIRS_OPTION = "pairs"
-"""Of a store's origin: a `Pairs` as JSON."""
+"""The option of a store's origin that holds a `Pairs` as JSON."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,11 @@ class Pairs:
     """The fields of one state."""
     states: int
     lags: tuple[int, ...]
-    """How many states a pair lies apart: every pair of the trajectory with one of these."""
+    """How many states a pair may lie apart; every pair of a trajectory with such a lag is used."""
     step: float
-    """What one state adds to the lead time."""
+    """Lead time from one state to the next."""
     unit: str
-    """Of the lead time."""
+    """Unit of the lead time."""
 
     def __post_init__(self) -> None:
         check_whole("states", self.states, 2)
@@ -70,7 +71,7 @@ class Pairs:
         return [f"{trajectory}-{first:02d}-{lag:02d}" for first, lag in self.places]
 
     def pick(self, rows: NDArray[Any], first: int, lag: int, out: NDArray[Any]) -> None:
-        """The rows of a pair from those of its trajectory."""
+        """Copy the rows of a pair, taken from those of its trajectory, into `out`."""
         width = sum(field.components for field in self.state)
         coords = out.shape[1] - 2 * width - 1
         now, later = (coords + width * k for k in (first, first + lag))
@@ -80,7 +81,7 @@ class Pairs:
         out[:, coords + width + 1 :] = rows[:, later : later + width]
 
     def statistics(self, stored: Statistics, width: int) -> Statistics:
-        """Of all pairs, `width` columns each, from those of the trajectories."""
+        """The statistics of all pairs, `width` columns each, from those of the trajectories."""
 
         def of_pair(first: int, lag: int) -> Statistics:
             parts = []

@@ -1,11 +1,11 @@
 """Rows on disk in random order, for samples of any size, with bounded memory.
 
-Every row draws a 64-bit key, the keys being a pure function of (seed, sample id), and the rows are
-written in the order of their keys (equal keys, one pair in 2^64, in the order they came). That is a
-uniform permutation, so any window of it is a uniform subset. It is done in two passes over the
-file: rows are first written to the bucket that the leading bits of their keys name, whose sizes are
-counted beforehand from the keys alone; then each bucket is sorted in memory, in place. Neither the
-blocks in which rows come nor the number of buckets changes the result.
+Every row gets a 64-bit random key, a pure function of (seed, sample id), and the rows are written
+in the order of their keys (equal keys, one pair in 2^64, in the order of the source). That is a
+uniform permutation, so any window of it is a uniform subset. It takes two passes over the file: the
+leading bits of its key assign a row to a bucket, and rows are first written bucket by bucket, whose
+sizes are counted beforehand from the keys; then each bucket is sorted in memory, in place. The
+result depends neither on the blocks in which rows come nor on the number of buckets.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ from slipstream.data.store.permutation import BUCKET_BYTES, write_permuted
 from slipstream.data.store.statistics import Statistics, StreamingStatistics
 
 CHANGED = "ingest/changed"
-"""There while samples are written again, of other files than the manifest says."""
+"""This folder exists while samples are rewritten because their source files have changed."""
 
 Span = tuple[int, int]
-"""First row and end of a run of rows."""
+"""First row and end of consecutive rows."""
 
 
 class Store:
@@ -57,7 +57,7 @@ class Store:
 
     @property
     def statistics(self) -> Statistics:
-        """Of the training split, one number a column."""
+        """Statistics of the training split, one number for each column."""
         if self.manifest.statistics is None:
             raise ValueError(f"{self.path} must have a split 'train' to have statistics, got none")
         return self.manifest.statistics
@@ -79,10 +79,10 @@ class Store:
         return np.load(self.file(sample), mmap_mode="r")
 
     def read_spans(self, sample: str, spans: Sequence[Span], out: Rows) -> None:
-        """Read runs of rows, one behind the other, into `out`, a row-major float32 array.
+        """Read spans of rows, one after the other, into `out`, a row-major float32 array.
 
-        A plain read instead of a map: no page faults, large requests on network file systems, and
-        a file cut short is an error, not a signal.
+        Plain reads instead of a memory map: no page faults, large requests on network file systems,
+        and a file that was cut short raises an error instead of sending a signal.
         """
         with self.file(sample).open("rb", buffering=0) as file:
             start = _check_header(self.file(sample), file, self._shape(sample))
@@ -102,10 +102,11 @@ class Store:
 
 
 def open_store(path: Path | str) -> Store:
-    """Open a store; ValueError when it is none, is newer than known, lacks a sample's file, or is
-    being ingested again of changed files.
+    """Open a store.
 
-    Of a store of trajectories the samples are pairs of states.
+    Raises ValueError when the folder is no store, is of a newer version, lacks a sample's file, or
+    has samples that are being rewritten. The samples of a store of trajectories are pairs of
+    states.
     """
     path = Path(path)
     if not (path / MANIFEST_NAME).is_file():
@@ -133,17 +134,17 @@ def sample_file(store: Path, sample: str) -> Path:
 
 
 def check_sample_size(path: Path, size: int) -> None:
-    """Raise unless the file is there and has its size."""
+    """Raise ValueError unless the file exists and has this size."""
     if not path.is_file():
         raise ValueError(f"{path} must be a sample of {size} bytes, got no file")
-    found = path.stat().st_size
-    if found != size:
-        short = ": the file was cut short" if found < size else ""
-        raise ValueError(f"{path} must have {size} bytes, got {found}{short}")
+    actual = path.stat().st_size
+    if actual != size:
+        short = ": the file was cut short" if actual < size else ""
+        raise ValueError(f"{path} must have {size} bytes, got {actual}{short}")
 
 
 def check_sample_file(path: Path, shape: tuple[int, int]) -> None:
-    """Raise unless the file is a whole row-major float32 array of this shape."""
+    """Raise ValueError unless the file is a complete row-major float32 array of this shape."""
     if not path.is_file():
         raise ValueError(f"{path} must be a sample of shape {shape}, got no file")
     with path.open("rb") as file:
@@ -161,11 +162,11 @@ def write_sample(
     work: Path,
     bucket_bytes: int = BUCKET_BYTES,
 ) -> SampleEntry:
-    """Write one sample into the store, permuted by (seed, sample), and say what the file holds.
+    """Write one sample into the store, permuted by (seed, sample), and return its entry.
 
-    It is written aside, in the folder `work` of the same file system, and gets its name when it is
-    whole and on disk. Whatever goes wrong, nothing is left behind and what the store had stays.
-    Memory is bounded by a few times `bucket_bytes` and the largest block, not by the sample.
+    It is written in the folder `work` of the same file system, and renamed when it is complete and
+    on disk. After an error nothing is left behind, and an older file stays. Memory is bounded by a
+    few times `bucket_bytes` and the largest block, not by the sample.
     """
     check_sample_id(sample)
     aside, spill = (work / f"{sample}.{os.getpid()}.{end}" for end in ("partial", "keys"))
@@ -195,7 +196,7 @@ def write_sample(
 
 
 def stored_blocks(path: Path, shape: tuple[int, int], size: int = 1 << 23) -> Iterable[Rows]:
-    """All rows of a sample's file, some at a time."""
+    """All rows of a sample's file, in blocks; a block is valid until the next is requested."""
     check_sample_file(path, shape)
     rows, width = shape
     buffer = np.empty((max(1, size // (4 * width)), width), np.float32)
@@ -208,9 +209,9 @@ def stored_blocks(path: Path, shape: tuple[int, int], size: int = 1 << 23) -> It
 
 
 def crc32_of_header(path: Path, shape: tuple[int, int]) -> int:
-    """Where the checksum of a sample begins; its rows follow.
+    """The checksum of the header; that of the whole sample continues from it with the rows.
 
-    It guards against damage, not against malice, so of the standard library's the fastest will do:
+    It guards against damage, not against forgery, so the fastest of the standard library is used:
     zlib.crc32 runs at 3.9 GB/s on one core, sha256 at 1.7 (0.4 without the CPU's own instructions)
     and blake2b at 0.9. A damaged file of the right size passes once in 4e9.
     """
@@ -227,26 +228,26 @@ def _write_header(file: BinaryIO, shape: tuple[int, int]) -> None:
 
 
 def _check_header(path: Path, file: Any, shape: tuple[int, int]) -> int:
-    """Raise unless the npy header says float32, row-major, `shape`; where its rows begin."""
+    """The offset of the rows; ValueError unless the header says float32, row-major, `shape`."""
     try:
         np.lib.format.read_magic(file)
-        found, by_column, dtype = np.lib.format.read_array_header_1_0(file)
+        actual, by_column, dtype = np.lib.format.read_array_header_1_0(file)
     except OSError:
         raise
-    except Exception as error:  # the parser of damaged headers raises what Python's own does
+    except Exception as error:  # numpy parses headers as Python, whose parser raises many kinds
         reason = " ".join(str(error).split())
         raise ValueError(f"{path} must be an npy file, got {reason}") from None
-    if (found, by_column, dtype) != (shape, False, np.dtype("<f4")):
+    if (actual, by_column, dtype) != (shape, False, np.dtype("<f4")):
         order = "column-major" if by_column else "row-major"
         raise ValueError(
             f"{path} must hold row-major float32 of shape {shape}, got {order} {dtype} of shape"
-            f" {found}"
+            f" {actual}"
         )
     return int(file.tell())
 
 
 def _read_exactly(file: Any, out: Rows) -> None:
-    """Fill `out`; one call of the system reads at most 2 GiB."""
+    """Fill `out`, by several calls if need be: Linux reads at most 2 GiB at a time."""
     view = memoryview(out.data).cast("B")
     filled = 0
     while filled < len(view):

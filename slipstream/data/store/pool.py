@@ -1,4 +1,4 @@
-"""A task over many items, by processes that never outlive their parent, or by threads."""
+"""A task over many items, in threads or in processes that never outlive their parent."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _task: Callable[[str], Any] | None = None
 def run_tasks(
     task: Callable[[str], Result], items: Sequence[str], workers: int, *, threads: int = 1
 ) -> Iterator[tuple[str, Result]]:
-    """Each item with its result, as they come. An error of the task ends all and is raised.
+    """Each item with its result, as they finish. An error of the task stops all and is raised.
 
-    One worker is this process, with so many threads; several are processes of their own.
+    One worker is this process, with `threads` threads; several are separate processes.
     """
     at_once = threads if workers == 1 else workers
     if at_once == 1 or len(items) <= 1:
@@ -45,7 +45,7 @@ def run_tasks(
     running: dict[Future[Any], str] = {}
     try:
         while True:
-            # Few are handed out ahead, so that an error stops the rest at once.
+            # At most two for each worker are handed out, so that an error stops the rest soon.
             for item in islice(waiting, 2 * at_once - len(running)):
                 running[pool.submit(run, item)] = item
             if not running:
@@ -55,14 +55,14 @@ def run_tasks(
     except BrokenProcessPool:
         raise OSError(
             "a worker process died, perhaps for want of memory: the same call with fewer workers"
-            " goes on where this one stopped"
+            " continues where this one stopped"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _processes(task: Callable[[str], Any], number: int) -> Executor:
-    # Not fork: torch has threads, and a forked child may wait for their locks for ever.
+    # Not fork: torch has threads, and a forked child may wait forever for a lock they held.
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(number, context, initializer=_start, initargs=(task,))
 
@@ -75,7 +75,7 @@ def _start(task: Callable[[str], Any]) -> None:
 
 
 def _die_with_parent() -> None:
-    """A killed parent cannot stop its workers, so they watch it: nothing writes unattended."""
+    """End this worker when its parent ends: a killed parent cannot stop its workers itself."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait_for([parent.sentinel])

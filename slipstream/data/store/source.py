@@ -1,4 +1,4 @@
-"""What a reader or a generator provides to be ingested."""
+"""The interface of a reader or generator whose samples are ingested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """For the manifest, as "drivaerml-surface"."""
+        """The name of the source in the manifest, as "drivaerml-surface"."""
         ...
 
     @property
@@ -26,7 +26,7 @@ class Source(Protocol):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """Whatever else a sample's rows follow from, as JSON: part of the store's identity."""
+        """Everything else that a sample's rows depend on, as JSON: part of the data hash."""
         ...
 
     def ids(self) -> Sequence[str]:

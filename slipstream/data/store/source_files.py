@@ -1,11 +1,11 @@
-"""The files that samples are made from: what the manifest says of them, and whether it still holds.
+"""The files that samples are made from: what the manifest records, and whether they have changed.
 
 A resumed ingest of thousands of files of many GB must not read them all to learn that nothing has
-changed, and the manifest, which is the same bytes whenever it is made, holds no times. So sizes are
-always compared, but a hash only where a file was changed after the sample made from it was written,
-as the file system says (its times of change: those of content alone survive mv, tar and cp -p).
-Where nothing has changed that costs a look at each file's size and times; a file that was merely
-touched or moved is read once more.
+changed, and the manifest, which has the same bytes whenever it is made, holds no times. So sizes
+are always compared, but a hash only where a file is newer than the sample made from it. Newer is
+meant by both times of the file system, as mv, tar and cp -p preserve the time of the content. If
+nothing has changed, this reads the size and times of each file; a file that was only touched or
+moved is hashed once more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Described = Mapping[str, Mapping[str, Any]]
 
 
 def describe_files(files: Mapping[str, Path], hashed: bool) -> dict[str, dict[str, Any]]:
-    """What the manifest says of the files of a sample; ValueError where one is not there."""
+    """The manifest's entry for the files of a sample; ValueError where one is missing."""
     described: dict[str, dict[str, Any]] = {}
     for name, path in files.items():
         if not path.is_file():
@@ -41,9 +41,9 @@ def have_changed(
 ) -> bool:
     """Whether a sample, written to the file `sample`, was made from other files than these.
 
-    One that is gone changes nothing: raw data may be put away once it is in a store. Hashes are
-    compared where one is recorded and `hashed`. A sample whose files agree is given a time past
-    theirs, so that they are not hashed again.
+    A missing file is no change: raw data may be removed once they are in a store. Hashes are
+    compared if they are recorded and `hashed` is set. A sample whose files agree is given a later
+    time than theirs, so that they are not hashed again.
     """
     if not all(path.is_file() for path in files.values()):
         return False
@@ -60,15 +60,15 @@ def have_changed(
         return True
     if newer:
         after = 1 + max(times[name] for name in newer)
-        with suppress(PermissionError):  # of another user: hashed again next time
+        with suppress(PermissionError):  # another user's file: it is hashed again next time
             os.utime(sample, ns=(after, after))
     return False
 
 
 def check_agreement(shards: Iterable[tuple[str, Mapping[str, SampleEntry]]]) -> None:
-    """Raise ValueError where a file was another one to one sample than to the next.
+    """Raise ValueError where two samples were made from different versions of one file.
 
-    `shards` are names and samples of shards that are to be one store.
+    `shards` are the names and samples of the shards of one store.
     """
     seen: dict[tuple[str, str], tuple[str, str, Any]] = {}
     for shard, samples in shards:
@@ -76,11 +76,11 @@ def check_agreement(shards: Iterable[tuple[str, Mapping[str, SampleEntry]]]) -> 
             for name, key, value in _facts(entry.files):
                 first, other, known = seen.setdefault((name, key), (shard, sample, value))
                 if known != value:
-                    again = " and ".join(dict.fromkeys((first, shard)))
+                    outdated = " and ".join(dict.fromkeys((first, shard)))
                     raise ValueError(
                         f"source file {name} must be one file to all samples, got {key} {known} of"
-                        f" {other} and {value} of {sample}: it changed in between, so run {again}"
-                        " again"
+                        f" {other} and {value} of {sample}: it changed in between, so run"
+                        f" {outdated} again"
                     )
 
 
@@ -89,12 +89,15 @@ def _facts(files: Described) -> Iterable[tuple[str, str, Any]]:
 
 
 def _changed_at(path: Path) -> int:
-    """When content or name last changed, in ns."""
+    """When the file's content or name last changed, in ns."""
     status = path.stat()
     return max(status.st_mtime_ns, status.st_ctime_ns)
 
 
 @lru_cache(maxsize=256)
 def hash_of(path: Path, changed: int) -> str:
-    """Kept, since some files hold many samples; `changed` is when the file last was."""
+    """The SHA-256 of a file, cached as some files hold many samples.
+
+    `changed` is the time of the file's last change, so that a changed file is hashed again.
+    """
     return sha256_of(path)

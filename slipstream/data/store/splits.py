@@ -1,4 +1,4 @@
-"""Which samples train, validate and test: as given, or drawn from a seed."""
+"""The splits train, val and test: as given by a source, or drawn from a seed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def resolve_splits(
     seed: int,
     known: Mapping[str, Sequence[str]],
 ) -> Splits:
-    """The given splits, checked, or drawn ones in which those of a store, `known`, stay."""
+    """The given splits, checked, or drawn ones that keep `known`, the splits of the store."""
     if given is None:
         return grow_splits(known, ids, fractions, seed)
     splits = {name: tuple(members) for name, members in given.items()}
-    found = overlaps(splits)
-    if found:
-        raise ValueError(f"splits must not overlap, got {found[0]}")
+    overlapping = overlaps(splits)
+    if overlapping:
+        raise ValueError(f"splits must not overlap, got {overlapping[0]}")
     members = {sample for split in splits.values() for sample in split}
     for what, odd in (
         ("splits must hold every sample of the source", sorted(set(ids) - members)),
@@ -60,10 +60,11 @@ def grow_splits(
     fractions: Mapping[str, float],
     seed: int,
 ) -> Splits:
-    """Drawn splits of all ids in which every sample that is known stays in its split.
+    """Drawn splits of all ids in which every known sample stays in its split.
 
-    Where a fresh draw leaves them there, it is that draw. Else the new ones go, one by one, to the
-    split that lacks most, so that the fractions are met as well as can be.
+    If a fresh draw leaves the known samples where they are, that draw is taken. Otherwise the new
+    samples go, one by one, to the split that lacks most, so that the fractions are met as well as
+    possible.
     """
     fresh = draw_splits(ids, fractions, seed)
     if all(set(members) <= set(fresh.get(split, ())) for split, members in known.items()):
@@ -82,12 +83,12 @@ def _shuffled(ids: Sequence[str], seed: int) -> list[str]:
 
 
 def overlaps(splits: Mapping[str, Sequence[str]]) -> list[str]:
-    """One phrase for each sample that is in a split twice or in two splits."""
-    home: dict[str, str] = {}
-    found = []
+    """A phrase for each sample that is in two splits or twice in one: "a in train and test"."""
+    split_of: dict[str, str] = {}
+    phrases = []
     for split, members in splits.items():
         for sample in members:
-            if sample in home:
-                found.append(f"{sample} in {home[sample]} and {split}")
-            home[sample] = split
-    return found
+            if sample in split_of:
+                phrases.append(f"{sample} in {split_of[sample]} and {split}")
+            split_of[sample] = split
+    return phrases

@@ -1,8 +1,8 @@
 """Count, mean, spread and range of every column, streaming, accumulated in fp64.
 
-Two sets of points merge by Chan's formula. Rows are taken in chunks of a fixed size and samples in
-a fixed order, so the result is the same to the bit whatever the blocks, the workers and the order
-in which they finish.
+The statistics of two sets of points are merged by Chan's formula. Rows are taken in chunks of a
+fixed size and samples in a fixed order, so the result is the same to the bit whatever the blocks,
+the workers and the order in which they finish.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHUNK_ROWS = 16384  # fits the cache; changing it changes the last bits of ever
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of `count` rows, one number a column."""
+    """Statistics of `count` rows, one number for each column."""
 
     count: int
     mean: tuple[float, ...]
@@ -36,12 +36,16 @@ class Statistics:
     def std(self) -> tuple[float, ...]:
         """Population standard deviation.
 
-        It is exactly 0 for equal values: a sum of up to 2^29 equal float32 is exact in fp64.
+        For equal values it is exactly 0: a sum of up to 2^29 equal float32 is exact in fp64.
         """
         return tuple(math.sqrt(squares / self.count) for squares in self.squares)
 
     def merged(self, other: Statistics) -> Statistics:
-        """Of the rows of both."""
+        """The statistics of the rows of both.
+
+        One row of 0 and three of 4: mean 0 + 4 * 3 / 4 = 3, squares 0 + 0 + 4^2 * 1 * 3 / 4 = 12,
+        which is 3^2 + 3 * 1^2.
+        """
         count = self.count + other.count
         mean, mean_other = np.array(self.mean), np.array(other.mean)
         step = mean_other - mean
@@ -59,7 +63,7 @@ class Statistics:
         )
 
     def differing(self, other: Statistics) -> list[int]:
-        """Columns in which the two are not the same, but for rounding."""
+        """The columns in which the two differ by more than rounding."""
         columns = range(len(self.mean))
         if self.count != other.count or len(self.mean) != len(other.mean):
             return list(columns)
@@ -79,7 +83,7 @@ class Statistics:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Statistics:
-        """Raises ValueError where they are not numbers, as many of each, that can be true."""
+        """Raises ValueError unless all are finite numbers, equally many of each kind."""
         if not isinstance(value, Mapping):
             raise ValueError(f"statistics must be a mapping, got {value!r}")
         check_count("count of statistics", value["count"], 1)
@@ -111,7 +115,7 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
 
 
 def merge_statistics(parts: Iterable[Statistics]) -> Statistics:
-    """Merged from first to last: the order is part of the result's last bits."""
+    """The statistics of all parts, merged from first to last: the last bits depend on the order."""
     return reduce(Statistics.merged, parts)
 
 

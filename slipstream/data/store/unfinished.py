@@ -1,8 +1,8 @@
-"""STORE/ingest: what is known of an ingest until its manifest is written.
+"""STORE/ingest: the state of an ingest until its manifest is written.
 
-origin.json              fields, options and seed it was begun with
+origin.json              the fields, options and seed of the ingest
 done/<id>.json           the manifest's entry of a sample that is written
-changed/<id>             a sample that the manifest has and that is written again, of other files
+changed/<id>             a sample of the manifest that is rewritten as its files have changed
 shard-<i>-of-<n>.json    a finished shard: the manifest's entries of its samples
 lock-<i>-of-<n>          held by the process that works on a shard
 work-*                   folders for files being written
@@ -37,16 +37,16 @@ from slipstream.data.store.point_store import CHANGED, sample_file
 from slipstream.data.store.splits import Splits
 
 REMOVED = ".ingest.partial"
-"""In the store: the folder while it is being removed."""
+"""The name of the folder STORE/ingest while it is being removed."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a shard has done."""
+    """The samples of one finished shard."""
 
     origin: Origin
     splits: Splits
-    """Of the whole source."""
+    """Splits of the whole source, not of the shard only."""
     samples: Mapping[str, SampleEntry]
     quarantined: Mapping[str, str]
 
@@ -77,12 +77,12 @@ class Unfinished:
         self._lock: IO[bytes] | None = None
 
     def manifest(self) -> Manifest | None:
-        """What the store has from an ingest that was finished."""
+        """The store's manifest from an earlier, finished ingest; None without one."""
         path = self.store / MANIFEST_NAME
         return read_manifest(path) if path.is_file() else None
 
     def begin(self, origin: Origin, ids: Sequence[str], before: Manifest | None) -> None:
-        """Make the folder, or go on with the one there; `before` is the store's manifest.
+        """Make the folder, or continue with the existing one; `before` is the store's manifest.
 
         Raises ValueError, having changed nothing, when the store is of another origin, has samples
         that are not among `ids`, or is no store.
@@ -108,7 +108,10 @@ class Unfinished:
 
     @contextmanager
     def locked(self, shard: tuple[int, int]) -> Iterator[None]:
-        """Hold a shard; ValueError where another live process does. A killed one holds nothing."""
+        """Hold the lock of a shard; ValueError where another live process holds it.
+
+        The system releases the lock of a process that is killed.
+        """
         self._lock = (self.path / f"lock-{shard[0]}-of-{shard[1]}").open("wb")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,7 +122,7 @@ class Unfinished:
                 f"{self.store} must not be in use, got a live process that writes {what}: wait for"
                 " it to end"
             ) from None
-        except OSError:  # a file system without locks
+        except OSError:  # the file system has no locks
             pass
         try:
             yield
@@ -127,19 +130,20 @@ class Unfinished:
             self._unlock()
 
     def _unlock(self) -> None:
-        """Also before the file is removed: NFS keeps an open one, and with it the folder."""
+        """Close the lock file. It must be closed before it is removed: on NFS an open file stays,
+        and so does its folder."""
         if self._lock:
             self._lock.close()
 
     def _begun(self) -> set[str]:
-        """The samples that an unfinished ingest has recorded, or written and not yet recorded."""
+        """The samples that an unfinished ingest has written, recorded or not."""
         if not self.path.is_dir():
             return set()
         files = [*self.path.glob("done/*.json"), *self.store.glob("samples/*.npy")]
         return {file.stem for file in files}
 
     def work_folder(self, shard: tuple[int, int]) -> Path:
-        """A new folder to write in; what a killed run of the same shard left is removed."""
+        """A new folder to write in; those that a killed process of the shard left are removed."""
         prefix = f"work-{shard[0]}-of-{shard[1]}-"
         for old in self.path.glob(prefix + "*"):
             self.drop(old)
@@ -150,14 +154,14 @@ class Unfinished:
         shutil.rmtree(work, ignore_errors=True)
 
     def record(self, sample: str, entry: SampleEntry) -> None:
-        """Note that a sample is written: the next run keeps it.
+        """Record that a sample is written, so that the next run keeps it.
 
-        Not durable: a record that a power failure spoils is read as none.
+        It is not durable: a record that a power failure damaged counts as absent.
         """
         write_text(self._record(sample), json_text(entry.to_json()), durable=False)
 
     def finished(self, ids: Sequence[str], before: Manifest | None) -> dict[str, SampleEntry]:
-        """The samples that the manifest or an earlier run has, and whose files are there."""
+        """The samples that the manifest or an earlier run recorded and whose files exist."""
         entries = {}
         for sample in ids:
             entry = before.samples.get(sample) if before else None
@@ -168,16 +172,16 @@ class Unfinished:
         return entries
 
     def forget(self, sample: str) -> None:
-        """Note that a finished sample is about to be written again, of other files.
+        """Record that a finished sample is about to be rewritten, as its files have changed.
 
-        Durable: from here on neither its record nor the manifest speaks of what its file holds.
+        It is durable: from here on neither its record nor the manifest describes its file.
         """
         self._changed(sample).parent.mkdir(exist_ok=True)
         write_text(self._changed(sample), "")
         self._record(sample).unlink(missing_ok=True)
 
     def check_files(self, part: Path, samples: Mapping[str, SampleEntry]) -> None:
-        """Raise ValueError when a sample of a finished shard is not in the store, or cut short."""
+        """Raise ValueError where the file of a finished shard's sample is missing or cut short."""
         for sample, entry in samples.items():
             file = sample_file(self.store, sample)
             size = _size(file)
@@ -200,27 +204,30 @@ class Unfinished:
 
     def read_parts(self) -> dict[Path, Part]:
         """All shards, or ValueError naming those that are missing."""
-        found = sorted(self.path.glob("shard-*-of-*.json"))
-        named = (re.fullmatch(r"shard-\d+-of-(\d+)\.json", path.name) for path in found)
-        count = next((int(name[1]) for name in named if name), None)
+        files = sorted(self.path.glob("shard-*-of-*.json"))
+        matches = (re.fullmatch(r"shard-\d+-of-(\d+)\.json", path.name) for path in files)
+        count = next((int(match[1]) for match in matches if match), None)
         if count is None:
-            got = ", ".join(path.name for path in found) or "none"
+            got = ", ".join(path.name for path in files) or "none"
             raise ValueError(f"{self.store} must hold shards to merge, got {got}")
-        wanted = [self._shard_file(index, count) for index in range(count)]
-        missing = [path.name for path in wanted if path not in found]
-        besides = [path.name for path in found if path not in wanted]
-        if missing or besides:
-            got = f"no {', '.join(missing)}" if missing else f"also {', '.join(besides)}"
+        expected = [self._shard_file(index, count) for index in range(count)]
+        missing = [path.name for path in expected if path not in files]
+        extra = [path.name for path in files if path not in expected]
+        if missing or extra:
+            got = f"no {', '.join(missing)}" if missing else f"also {', '.join(extra)}"
             raise ValueError(f"{self.store} must hold {count} shards to merge, got {got}")
         parts = {}
-        for path in wanted:
+        for path in expected:
             value = read_json(path)
             with naming_file(path):
                 parts[path] = Part.from_json(value)
         return parts
 
     def remove(self) -> None:
-        """Everything is in the manifest. Renamed first, so that a kill leaves no half of it."""
+        """Remove the folder, as everything is in the manifest now.
+
+        It is renamed first, so that a process killed meanwhile leaves no half of it.
+        """
         old = self.store / REMOVED
         if old.is_dir():
             shutil.rmtree(old)
@@ -230,7 +237,7 @@ class Unfinished:
             shutil.rmtree(old)
 
     def give_up(self, work: Path) -> None:
-        """After a failure: keep what is done; a store in which nothing is done goes again."""
+        """After a failure: keep finished samples; if there are none, remove the store again."""
         self.drop(work)
         others = (
             path for kind in ("shard-*", "work-*", "changed") for path in self.path.glob(kind)
@@ -244,14 +251,15 @@ class Unfinished:
                 folder.rmdir()
 
     def _check_origin(self, before: Origin, now: Origin) -> None:
-        had, has = before.to_json(), now.to_json()
-        pairs = {"fields": (had["fields"], has["fields"])}
+        old, new = before.to_json(), now.to_json()
+        pairs = {"fields": (old["fields"], new["fields"])}
         for key in ("source", "options", "seed"):
-            pairs[key] = (had["provenance"][key], has["provenance"][key])
-        for what, (old, new) in pairs.items():
-            if old != new:
+            pairs[key] = (old["provenance"][key], new["provenance"][key])
+        for what, (begun_with, given) in pairs.items():
+            if begun_with != given:
                 raise ValueError(
-                    f"{what} must be what {self.store} was begun with, {difference(old, new)}"
+                    f"{what} must be what {self.store} was begun with,"
+                    f" {difference(begun_with, given)}"
                 )
 
     def _changed(self, sample: str) -> Path:
@@ -269,5 +277,5 @@ def _size(path: Path) -> int | None:
 
 
 def _only_folders(path: Path, allowed: tuple[str, ...]) -> bool:
-    """Whether a folder holds nothing but these, as after a kill in the first moments."""
+    """Whether a folder holds nothing but these, as an ingest killed at its very start leaves it."""
     return path.is_dir() and all(child.name in allowed for child in path.iterdir())

@@ -1,1 +1,1 @@
-"""The report as one HTML file that loads nothing (html, web/), and its tables as files (tables)."""
+"""The report as one HTML file (html, web/), and its tables as markdown and LaTeX (tables)."""

@@ -1,4 +1,5 @@
-"""The report as one HTML file: styles, scripts, pictures and samples are inside, nothing is loaded.
+"""The report as one HTML file that holds its styles, scripts, pictures and samples: a browser loads
+nothing else.
 
 Arrays of the three-dimensional view are quantised to 16 bits between their least and greatest
 value: what the page shows is off by at most half a step, range / 131068 = 7.6e-6 of the range.
@@ -31,6 +32,7 @@ NOT_FINITE = 65535
 _CLIPPED = 0.5
 """Percent of the values beyond each end of a colour scale: one spike must not grey the rest."""
 _ENLARGED = 1.4
+"""Width of a figure on the page over its width on paper, whose small print suits no screen."""
 _STYLES = ("page.css", "blocks.css", "viewer.css", "small.css")
 _PAGE_SCRIPTS = ("contents.js",)
 _VIEWER_SCRIPTS = (
@@ -70,14 +72,14 @@ def render(report: Report) -> str:
 
 @cache
 def _templates() -> Environment:
-    found = Environment(
+    templates = Environment(
         loader=PackageLoader("slipstream.reports.page", "web"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {
+    templates.filters |= {
         "cell_text": cell_text,
         "columns_of_numbers": _columns_of_numbers,
         "paragraphs": _paragraphs,
@@ -85,8 +87,8 @@ def _templates() -> Environment:
         "picture_width": _picture_width,
         "pretty": _pretty,
     }
-    found.tests["table"] = lambda item: isinstance(item, Table)
-    return found
+    templates.tests["table"] = lambda item: isinstance(item, Table)
+    return templates
 
 
 def _source(name: str) -> str:
@@ -96,15 +98,15 @@ def _source(name: str) -> str:
 
 
 def _script(*names: str) -> Markup:
-    """Our own sources as one function of their own, which leaves no global names."""
+    """The named scripts inside one function, so that they leave no global names."""
     body = "\n".join(_source(name) for name in names)
     return Markup(f'(() => {{\n"use strict";\n{body}\n}})();\n')
 
 
 def _policy(*scripts: str) -> str:
-    """What the browser is to allow: these scripts, and no request to anywhere."""
+    """The content security policy: the browser runs these scripts and requests nothing."""
     hashes = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
-    allowed = " ".join(f"'sha256-{found}'" for found in hashes)
+    allowed = " ".join(f"'sha256-{script_hash}'" for script_hash in hashes)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:;"
         " base-uri 'none'; form-action 'none'"
@@ -112,7 +114,7 @@ def _policy(*scripts: str) -> str:
 
 
 def _columns_of_numbers(table: Table) -> list[bool]:
-    """Which columns are set to the right."""
+    """Which columns hold numbers; the page aligns these to the right."""
     width = len(table.columns)
     for row in table.rows:
         if len(row) != width:
@@ -134,8 +136,9 @@ def _pretty(value: Mapping[str, Any]) -> str:
 def _picture_address(picture: Picture) -> str:
     """The SVG as the address of an image.
 
-    As an image it is a document of its own: ids and styles of several do not meet (matplotlib
-    repeats its ids and styles `*`), and no script in it runs. A third more bytes is the price.
+    As an image it is a document of its own: the ids and styles of several figures do not clash
+    (matplotlib repeats its ids and styles `*`), and no script in it runs. Base64 costs a third more
+    bytes.
     """
     if "<svg" not in picture.svg:
         raise ValueError(
@@ -145,9 +148,9 @@ def _picture_address(picture: Picture) -> str:
 
 
 def _picture_width(picture: Picture) -> int | None:
-    """Pixels, wider than on paper, whose small print is too small for a screen."""
-    found = re.search(r'<svg[^>]*\swidth="([\d.]+)pt"', picture.svg)
-    return round(float(found[1]) * 96 / 72 * _ENLARGED) if found else None
+    """Width on the page in pixels: 360 pt are 360 * 96 / 72 * 1.4 = 672. None without a width."""
+    width = re.search(r'<svg[^>]*\swidth="([\d.]+)pt"', picture.svg)
+    return round(float(width[1]) * 96 / 72 * _ENLARGED) if width else None
 
 
 def _json(value: Mapping[str, Any]) -> Markup:
@@ -201,17 +204,20 @@ def _limits(values: Array) -> tuple[float, float]:
 
 
 def pack(values: Array) -> dict[str, Any]:
-    """Values as 16-bit codes from `low` to `high`, in base64."""
-    wide = np.asarray(values, np.float64)
-    finite = np.isfinite(wide)
-    low, high = (float(f(wide[finite])) for f in (np.min, np.max)) if finite.any() else (0.0, 0.0)
-    step = (high - low) / LAST_CODE or 1.0
-    codes = np.rint((np.where(finite, wide, low) - low) / step)
+    """Values as 16-bit codes from `low` to `high`, in base64.
+
+    With values from 0 to 1 a step is 1 / 65534, and 0.25 gets the code round(16383.5) = 16384.
+    """
+    exact = np.asarray(values, np.float64)  # a small range far from zero is lost in fp32
+    finite = np.isfinite(exact)
+    low, high = (float(f(exact[finite])) for f in (np.min, np.max)) if finite.any() else (0.0, 0.0)
+    step = (high - low) / LAST_CODE or 1.0  # a constant has no range: every code is 0
+    codes = np.rint((np.where(finite, exact, low) - low) / step)
     return {"low": low, "high": high, "codes": _base64(np.where(finite, codes, NOT_FINITE), "<u2")}
 
 
 def _packed_normals(normals: Array) -> str:
-    """Unit normals in 8 bits: 0.4 degrees at most, for shading alone."""
+    """Unit normals in 8 bits, off by at most 0.4 degrees: they are used for shading only."""
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
     units = np.nan_to_num(normals / np.where(lengths > 0, lengths, 1))
     return _base64(np.rint(units * 127), "i1")
@@ -256,13 +262,13 @@ def _check_triangles(where: str, triangles: NDArray[np.int32], count: int) -> No
 
 
 def _check_field(where: str, field: SceneField, variants: Sequence[str], count: int) -> None:
-    """Every field has the variants of the first, each with all three of its values."""
+    """Every field must have predictions, errors and a relative error of each variant."""
     if not variants:
         raise ValueError(f"{where} must have predictions of at least one variant, got none")
     for what in ("predictions", "errors", "relative"):
-        found = list(getattr(field, what))
-        if sorted(found) != sorted(variants):
-            raise ValueError(f"{what} of {where} must be of {list(variants)}, got {found}")
+        names = list(getattr(field, what))
+        if sorted(names) != sorted(variants):
+            raise ValueError(f"{what} of {where} must be of {list(variants)}, got {names}")
     _check_shape(f"truth of {where}", field.truth, (count,))
     for variant in variants:
         for what in ("predictions", "errors"):

@@ -1,4 +1,5 @@
-"""Tables as markdown, LaTeX and plain text of a cell: one place decides how a number looks."""
+"""Tables as markdown and LaTeX, and the plain text of a cell, so that a number looks the same in
+every file."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from pathlib import Path
 from slipstream.core.files import write_text
 from slipstream.reports.content import Cell, Table
 
-LINE = 18
-"""Ems of LaTeX in a line of a column of many words."""
-_MANY, _LETTERS, _HEAD = 36, 70, 14
-"""Letters of a cell that is broken into lines; of what a page is wide; of a line of a heading."""
-_COLUMNS = 6
-"""That a page is wide enough for."""
+TEXT_COLUMN_WIDTH = 18
+"""Width of a LaTeX column of long texts, in em."""
+_LONG_TEXT = 36
+"""A text of more characters is broken into lines."""
+_PAGE_CHARACTERS, _PAGE_COLUMNS = 70, 6
+"""What fits the width of a page; a table with more of either is shrunk."""
+_HEADING_LINE = 14
+"""Characters in a line of a heading above numbers."""
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -25,13 +28,13 @@ _LATEX = {
 
 
 def number_text(value: float, digits: int) -> str:
-    """With so many significant digits, never as a power of ten: 0.0756, 12.3, 184000."""
+    """The number with `digits` significant digits, without powers of ten: 0.0756, 12.3, 184000."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
     places = digits - 1 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)
     if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
-        places -= 1  # 0.0999 became 0.100
+        places -= 1  # 0.09996 became 0.1000: with three digits that is 0.100
     return f"{rounded:.{max(0, places)}f}"
 
 
@@ -71,7 +74,7 @@ def to_markdown(table: Table) -> str:
 
 
 def text_columns(table: Table) -> list[bool]:
-    """Which columns hold words and not numbers: those are set to the left."""
+    """Which columns hold text; these are aligned to the left."""
     return [all(row[i].kind == "text" for row in table.rows) for i in range(len(table.columns))]
 
 
@@ -113,27 +116,30 @@ def to_latex(table: Table) -> str:
 
 
 def _longest(table: Table) -> list[int]:
-    """Letters of the longest cell of each column, which may be its heading."""
+    """Characters of the longest text in each column, the heading included."""
     lines = [table.columns, *([cell_text(cell) for cell in row] for row in table.rows)]
     return [max(map(len, column)) for column in zip(*lines, strict=True)]
 
 
 def _is_wide(table: Table) -> bool:
-    letters = sum(min(longest, _MANY) + 2 for longest in _longest(table))
-    return len(table.columns) > _COLUMNS or letters > _LETTERS
+    characters = sum(min(longest, _LONG_TEXT) + 2 for longest in _longest(table))
+    return len(table.columns) > _PAGE_COLUMNS or characters > _PAGE_CHARACTERS
 
 
 def _latex_columns(table: Table) -> str:
     kinds = zip(text_columns(table), _longest(table), strict=True)
     return "".join(
-        "c" if not words else f"p{{{LINE}em}}" if longest > _MANY else "l"
+        "c" if not words else f"p{{{TEXT_COLUMN_WIDTH}em}}" if longest > _LONG_TEXT else "l"
         for words, longest in kinds
     )
 
 
 def _latex_head(text: str, words: bool, wide: bool) -> str:
-    """In a wide table, in lines above numbers: these are shorter than the names of variants."""
-    lines = [text] if words or not wide else textwrap.wrap(text, _HEAD) or [""]
+    """A heading; in a wide table one above numbers is broken into lines.
+
+    "no-token-attention" over a column of "0.0756" would otherwise make the column 3 times as wide.
+    """
+    lines = [text] if words or not wide else textwrap.wrap(text, _HEADING_LINE) or [""]
     shown = r"\\".join(map(_latex, lines))
     return rf"\shortstack{{{shown}}}" if len(lines) > 1 else shown
 
@@ -156,7 +162,7 @@ def _latex(text: str) -> str:
 
 
 def write_tables(tables: Sequence[Table], folder: Path) -> None:
-    """Each as NAME.md and NAME.tex."""
+    """Write each table as NAME.md and NAME.tex."""
     folder.mkdir(parents=True, exist_ok=True)
     for table in tables:
         write_text(folder / f"{table.name}.md", to_markdown(table))

@@ -1,10 +1,22 @@
-"""The paper's claims, each with the number that bears on it, its error bar and a verdict.
+"""The paper's claims, each with the estimate that decides it, its error bar and a verdict.
 
-A claim holds where the number lies on its side of the bound by two standard deviations, does not
+A claim holds where the estimate lies on its side of the bound by two standard deviations, does not
 hold where it lies on the other side by as much, and is undecided in between. A single seed is taken
-to scatter like the baseline's seeds; where that has one seed too, like those of the same sweep, and
-where there are none the scatter is unknown and the claim undecided. Where some variants were
-trained for longer than most, with as many seeds of the baseline, a claim on these is decided there.
+to scatter like the baseline's seeds; where the baseline has one seed too, like those of the same
+sweep; where there are none, the scatter is unknown and the claim undecided. Where some variants
+were trained for longer than most, with as many seeds of the baseline, the longer runs decide.
+
+A worked example. Two seeds of the baseline have the validation errors 0.0099 and 0.0101, two of
+no-token-attention 0.0101 and 0.0103. Means 0.0100 and 0.0102, standard deviations 1.4 % of each:
+
+    ratio     0.0102 / 0.0100          = 1.02
+    its std   1.02 * hypot(1.4 %, 1.4 %) = 0.02
+    verdict   at most 1.08, and 1.02 + 2 * 0.02 = 1.06 <= 1.08: holds
+
+One seed of slice-once at 0.0106 borrows the baseline's 1.4 %: 1.06 +- 0.02, which must be at least
+1.05. Neither 1.06 - 0.04 >= 1.05 nor 1.06 + 0.04 < 1.05: undecided.
+
+To add a claim, write a function from `Evidence` to `Estimate | None` and an entry in `CLAIMS`.
 """
 
 from __future__ import annotations
@@ -30,28 +42,33 @@ COSTS_LITTLE = 1.08
 FROZEN_COSTS = 1.17
 """Largest ratio that the paper found with the slices of the first layer."""
 COSTS_MUCH = 1.05
+"""Smallest ratio that counts as a real loss. It is ours: the paper sets no such bound."""
 
 
 @dataclass(frozen=True)
-class Number:
+class Estimate:
+    """A number that decides a claim, with its error bar."""
+
     value: float
     std: float | None = 0.0
     """0 where the number is not drawn at random, as within one run; None where it is unknown."""
     where: str = ""
+    """Which runs it comes from, as "G = 8, 400 steps"; empty for the main group."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What there is of one experiment."""
+    """The groups of runs of one experiment that can decide a claim."""
 
     main: Group
     longer: Sequence[Group]
-    """Trained for longer, longest first; of some of its variants."""
+    """Groups trained for longer than the main one, longest first. They may lack variants."""
     sweeps: dict[Swept, list[Group]]
+    """Groups that differ from the main one in a single size or in the steps, ascending."""
 
 
 def evidence_of(runs: Sequence[RunData]) -> list[Evidence]:
-    """Of each experiment."""
+    """One for each experiment."""
     fields: tuple[Swept, ...] = ("slices", "layers", "steps")
     swept = {field: {g[0].experiment: g for g in sweep(runs, field)} for field in fields}
     return [
@@ -68,50 +85,54 @@ def evidence_of(runs: Sequence[RunData]) -> list[Evidence]:
 class Claim:
     text: str
     what: str
-    """The number that decides it."""
-    measure: Callable[[Evidence], Number | None]
+    """What is estimated, in the words of the table's last column."""
+    measure: Callable[[Evidence], Estimate | None]
     side: Literal["at most", "at least"]
     bound: float
     kind: Literal["ratio", "error"] = "ratio"
 
-    def verdict(self, number: Number) -> str:
-        if number.std is None:
+    def verdict(self, estimate: Estimate) -> str:
+        if estimate.std is None:
             return "undecided"
+        # The excess is negative on the claim's own side. "at least 1.05" with 1.30 +- 0.03: the
+        # excess is -(1.30 - 1.05) = -0.25, and -0.25 + 2 * 0.03 = -0.19 <= 0: the claim holds.
         sign = 1 if self.side == "at most" else -1
-        above = sign * (number.value - self.bound)  # negative on the claim's own side
-        if above + 2 * number.std <= 0:
+        excess = sign * (estimate.value - self.bound)
+        if excess + 2 * estimate.std <= 0:
             return "holds"
-        return "does not hold here" if above - 2 * number.std > 0 else "undecided"
+        return "does not hold here" if excess - 2 * estimate.std > 0 else "undecided"
 
 
-def ratio(group: Group, variant: str, base: str = BASELINE) -> Number | None:
-    """Of validation errors, with the spread of both; none where one of them failed to train.
+def ratio(group: Group, variant: str, base: str = BASELINE) -> Estimate | None:
+    """Mean validation error of a variant over that of `base`, with the scatter of both.
 
-    Nor where what it is compared with has not learned more than a constant.
+    None where one of the two was not run or failed to train, or where `base` has not learned more
+    than a constant.
     """
-    row, over = group.row(variant), group.row(base)
-    if row is None or over is None or _failed(group, variant, base) or not over.learned:
+    row, base_row = group.row(variant), group.row(base)
+    if row is None or base_row is None or _failed(group, variant, base) or not base_row.learned:
         return None
-    value = row.mean / over.mean
-    spread = _together(_share(one, group) for one in (row, over))
-    return Number(value, _scaled(spread, abs(value)))
+    value = row.mean / base_row.mean
+    # To first order the relative variances of a quotient of independent numbers add up.
+    spread = _combined(_relative_std(one, group) for one in (row, base_row))
+    return Estimate(value, _scaled(spread, abs(value)))
 
 
 def _failed(group: Group, *variants: str) -> bool:
-    """Whether one of them failed to train, and so decides nothing."""
+    """Whether a run of one of the variants failed to train: its error says nothing of it."""
     return bool(group.failures().keys() & set(variants))
 
 
-def _share(row: Row, group: Group) -> float | None:
-    """Standard deviation over the mean; the baseline's where there is one seed alone."""
-    own = row if row.std is not None else group.row(BASELINE)
-    return None if own is None or own.std is None else own.std / own.mean
+def _relative_std(row: Row, group: Group) -> float | None:
+    """Standard deviation over the mean; the baseline's where the variant has a single seed."""
+    source = row if row.std is not None else group.row(BASELINE)
+    return None if source is None or source.std is None else source.std / source.mean
 
 
-def _together(stds: Iterable[float | None]) -> float | None:
-    """Of independent numbers; None where one is unknown."""
-    known = list(stds)
-    return None if None in known else math.hypot(*(std for std in known if std is not None))
+def _combined(stds: Iterable[float | None]) -> float | None:
+    """Standard deviation of a sum of independent numbers; None where one is unknown."""
+    parts = list(stds)
+    return None if None in parts else math.hypot(*(std for std in parts if std is not None))
 
 
 def _scaled(std: float | None, factor: float) -> float | None:
@@ -119,87 +140,101 @@ def _scaled(std: float | None, factor: float) -> float | None:
 
 
 def _at_the_longest(
-    measure: Callable[[Group], Number | None],
-) -> Callable[[Evidence], Number | None]:
-    """The number of the longest training that has one."""
+    measure: Callable[[Group], Estimate | None],
+) -> Callable[[Evidence], Estimate | None]:
+    """The estimate of the longest training that has one.
 
-    def found(evidence: Evidence) -> Number | None:
+    With groups of 100,000, 50,000 and 20,000 steps (the main one), in this order.
+    """
+
+    def longest(evidence: Evidence) -> Estimate | None:
         for group in evidence.longer:
-            number = measure(group)
-            if number is not None:
-                places = [number.where, _length(group)]
-                return replace(number, where=", ".join(place for place in places if place))
+            estimate = measure(group)
+            if estimate is not None:
+                places = [estimate.where, _length(group)]
+                return replace(estimate, where=", ".join(place for place in places if place))
         return measure(evidence.main)
 
-    return found
+    return longest
 
 
 def _length(group: Group) -> str:
     return f"{group.compared_until:,} steps"
 
 
-def _ratio_of(variant: str, base: str = BASELINE) -> Callable[[Evidence], Number | None]:
+def _ratio_of(variant: str, base: str = BASELINE) -> Callable[[Evidence], Estimate | None]:
     return _at_the_longest(lambda group: ratio(group, variant, base))
 
 
 _LETTERS: dict[Swept, str] = {"slices": "G", "layers": "L", "steps": "steps"}
 
 
-def _swept_ratios(evidence: Evidence, field: Swept, variant: str) -> list[tuple[Group, Number]]:
-    """At every place of a sweep that has one; where the spread is unknown, with the usual one."""
+def _swept_ratios(evidence: Evidence, field: Swept, variant: str) -> list[tuple[Group, Estimate]]:
+    """The ratio to the baseline in every group of a sweep that has both.
+
+    Where neither has several seeds the ratio gets the usual relative spread. With 2 % at G = 32, a
+    ratio of 1.50 from one seed each at G = 8 becomes 1.50 +- 0.03.
+    """
     groups = evidence.sweeps.get(field, ())
-    known = [(group, number) for group in groups if (number := ratio(group, variant))]
+    ratios = [(group, estimate) for group in groups if (estimate := ratio(group, variant))]
     usual = _usual_spread(evidence, field, variant)
     return [
         (group, one if one.std is not None else replace(one, std=_scaled(usual, one.value)))
-        for group, one in known
+        for group, one in ratios
     ]
 
 
 def _usual_spread(evidence: Evidence, field: Swept, variant: str) -> float | None:
-    """Standard deviation over the mean of a ratio, where several seeds tell it.
+    """Relative standard deviation of a ratio, from the first group that has several seeds.
 
-    That of the sweep itself at the main group's place, or at another; else the main group's, which
-    may have been trained for longer and scatter otherwise.
+    The groups of the sweep are asked first, beginning with the one of the main group's size; then
+    the main group, which may have been trained for longer and scatter differently.
     """
     main, groups = evidence.main, evidence.sweeps.get(field, ())
-    first = sorted(groups, key=lambda group: group.at(field) != main.at(field))
-    for number in (ratio(group, variant) for group in (*first, main)):
-        if number is not None and number.std is not None:
-            return number.std / number.value
+    by_nearness = sorted(groups, key=lambda group: group.at(field) != main.at(field))
+    for estimate in (ratio(group, variant) for group in (*by_nearness, main)):
+        if estimate is not None and estimate.std is not None:
+            return estimate.std / estimate.value
     return None
 
 
 def _over_sweep(
-    field: Swept, variant: str, pick: Callable[..., tuple[Group, Number]]
-) -> Callable[[Evidence], Number | None]:
-    """The largest or smallest ratio of a sweep."""
+    field: Swept, variant: str, pick: Callable[..., tuple[Group, Estimate]]
+) -> Callable[[Evidence], Estimate | None]:
+    """The largest (`pick` is max) or smallest (min) ratio of a sweep of at least two groups."""
 
-    def measure(evidence: Evidence) -> Number | None:
-        found = _swept_ratios(evidence, field, variant)
-        if len(found) < 2:
+    def measure(evidence: Evidence) -> Estimate | None:
+        ratios = _swept_ratios(evidence, field, variant)
+        if len(ratios) < 2:
             return None
-        group, number = pick(found, key=lambda one: one[1].value)
-        return replace(number, where=f"{_LETTERS[field]} = {group.at(field)}, {_length(group)}")
+        group, estimate = pick(ratios, key=lambda one: one[1].value)
+        return replace(estimate, where=f"{_LETTERS[field]} = {group.at(field)}, {_length(group)}")
 
     return measure
 
 
-def _gap_closed_by_depth(evidence: Evidence) -> Number | None:
-    """Frozen slices: ratio at the largest depth over that at the smallest."""
-    found = _swept_ratios(evidence, "layers", "frozen-slice")
-    if len(found) < 2:
+def _gap_closed_by_depth(evidence: Evidence) -> Estimate | None:
+    """Frozen slices: ratio at the largest depth over that at the smallest.
+
+    1.20 at L = 2 and 1.08 at L = 8 give 0.90: depth has closed part of the gap.
+    """
+    ratios = _swept_ratios(evidence, "layers", "frozen-slice")
+    if len(ratios) < 2:
         return None
-    (least, low), (most, high) = found[0], found[-1]
-    value = high.value / low.value
-    spread = _together(_scaled(one.std, 1 / one.value) for one in (low, high))
-    where = f"L = {most.at('layers')} and {least.at('layers')}, {_length(most)}"
-    return Number(value, _scaled(spread, value), where)
+    (shallow_group, shallow), (deep_group, deep) = ratios[0], ratios[-1]
+    value = deep.value / shallow.value
+    spread = _combined(_scaled(one.std, 1 / one.value) for one in (shallow, deep))
+    depths = f"L = {deep_group.at('layers')} and {shallow_group.at('layers')}"
+    return Estimate(value, _scaled(spread, value), f"{depths}, {_length(deep_group)}")
 
 
 @_at_the_longest
-def _share_of_gap(group: Group) -> Number | None:
-    """How much of what mlp-only lacks a wider one makes up for."""
+def _share_of_gap(group: Group) -> Estimate | None:
+    """The share of the gap between mlp-only and the baseline that a wider mlp-only closes.
+
+    Errors of 0.03, 0.02 (wide) and 0.01 (baseline): (0.03 - 0.02) / (0.03 - 0.01) = 0.5. The gap
+    counts as exact; only the numerator scatters.
+    """
     names = ("mlp-only", "mlp-only-wide", BASELINE)
     rows = [group.row(name) for name in names]
     if any(row is None for row in rows) or _failed(group, *names):
@@ -208,39 +243,40 @@ def _share_of_gap(group: Group) -> Number | None:
     gap = narrow.mean - base.mean
     if gap <= 0 or not base.learned:
         return None
-    spread = _together(_scaled(_share(row, group), row.mean) for row in (narrow, wide))
-    return Number((narrow.mean - wide.mean) / gap, _scaled(spread, 1 / gap))
+    spread = _combined(_scaled(_relative_std(row, group), row.mean) for row in (narrow, wide))
+    return Estimate((narrow.mean - wide.mean) / gap, _scaled(spread, 1 / gap))
 
 
 @_at_the_longest
-def _pressure_over_velocity(group: Group) -> Number | None:
-    """The ratio mlp-only over baseline of the pressure, over that of the velocity.
+def _pressure_over_velocity(group: Group) -> Estimate | None:
+    """By which factor mlp-only is worse than the baseline in pressure, over that in velocity.
 
-    Of one seed the two go up and down together: their ratio is formed seed by seed.
+    The two errors of one seed go up and down together, so their ratio is formed seed by seed.
+    Errors of 0.4 and 0.4 without coupling, 0.1 and 0.2 with it: (0.4 / 0.4) / (0.1 / 0.2) = 2.
     """
     if _failed(group, POINTWISE, BASELINE):
         return None
     errors = group.summaries("L1")
     names = [v for variant, v in errors if variant == BASELINE and v is not None]
     pressure, velocity = (next((n for n in names if w in n), "") for w in ("pressure", "velocity"))
-    bare, base = (
+    pointwise, base = (
         _seed_by_seed(errors.get((variant, pressure)), errors.get((variant, velocity)))
         for variant in (POINTWISE, BASELINE)
     )
-    if not bare or not base:
+    if not pointwise or not base:
         return None
-    value = statistics.fmean(bare) / statistics.fmean(base)
-    own, usual = _relative_spread(bare), _relative_spread(base)
-    return Number(value, _scaled(_together((usual if own is None else own, usual)), value))
+    value = statistics.fmean(pointwise) / statistics.fmean(base)
+    own, usual = _relative_spread(pointwise), _relative_spread(base)
+    return Estimate(value, _scaled(_combined((usual if own is None else own, usual)), value))
 
 
-def _seed_by_seed(over: Summary | None, under: Summary | None) -> list[float]:
-    """The ratio of two numbers, of every seed that has both."""
-    if over is None or under is None:
+def _seed_by_seed(above: Summary | None, below: Summary | None) -> list[float]:
+    """The quotient of two errors for every seed that has both and whose divisor is not zero."""
+    if above is None or below is None:
         return []
-    below = dict(zip(under.seeds, under.values, strict=True))
-    pairs = zip(over.seeds, over.values, strict=True)
-    return [value / below[seed] for seed, value in pairs if below.get(seed)]
+    divisors = dict(zip(below.seeds, below.values, strict=True))
+    pairs = zip(above.seeds, above.values, strict=True)
+    return [value / divisors[seed] for seed, value in pairs if divisors.get(seed)]
 
 
 def _relative_spread(values: Sequence[float]) -> float | None:
@@ -248,31 +284,31 @@ def _relative_spread(values: Sequence[float]) -> float | None:
 
 
 def _of_baseline(evaluations: Sequence[Evaluation], group: Group) -> list[Evaluation]:
-    """None where it failed to train."""
+    """The baseline's evaluations; an empty list where it failed to train."""
     if _failed(group, BASELINE):
         return []
     return [one for one in evaluations if one.variant == BASELINE]
 
 
 @_at_the_longest
-def _largest_noise(group: Group) -> Number | None:
+def _largest_noise(group: Group) -> Estimate | None:
     """Largest relative standard deviation of the baseline's errors over draws of the points."""
-    found = [
-        Number(number.relative_std, where=str(number.variable))
+    noises = [
+        Estimate(number.relative_std, where=str(number.variable))
         for one in _of_baseline(group.evaluations, group)
         for number in one.numbers
         if number.measure == "L1" and number.relative_std is not None
     ]
-    return max(found, key=lambda one: one.value) if found else None
+    return max(noises, key=lambda one: one.value) if noises else None
 
 
 @_at_the_longest
-def _first_layer(group: Group) -> Number | None:
-    """Entropy of the first layer over the largest possible, of the baseline."""
+def _first_layer(group: Group) -> Estimate | None:
+    """Entropy of the baseline's first layer over ln G, the largest possible: 1 is uniform."""
     for one in _of_baseline(group.first_seeds(), group):
-        if one.slices and one.slices[0].slices > 1:
+        if one.slices and one.slices[0].slices > 1:  # With one slice ln G is 0.
             layer = one.slices[0]
-            return Number(layer.mean("entropy") / layer.largest_entropy)
+            return Estimate(layer.mean("entropy") / layer.largest_entropy)
     return None
 
 
@@ -375,17 +411,17 @@ CLAIMS = (
 
 
 def claims_table(runs: Sequence[RunData]) -> Table | None:
-    """Every claim that some experiment bears on; those that none does are named in a note."""
-    evidence, rows, silent = evidence_of(runs), [], []
+    """A row for each claim and experiment that bears on it; a note names the other claims."""
+    evidence, rows, untested = evidence_of(runs), [], []
     for claim in CLAIMS:
-        own = []
+        claim_rows = []
         for one in evidence:
-            number = claim.measure(one)
-            if number is not None and math.isfinite(number.value):
-                own.append(_row(claim, one.main.experiment, number))
-        rows += own
-        if not own:
-            silent.append(claim.text[0].lower() + claim.text[1:])
+            estimate = claim.measure(one)
+            if estimate is not None and math.isfinite(estimate.value):
+                claim_rows.append(_row(claim, one.main.experiment, estimate))
+        rows += claim_rows
+        if not claim_rows:
+            untested.append(claim.text[0].lower() + claim.text[1:])
     if not rows:
         return None
     caption = (
@@ -396,18 +432,18 @@ def claims_table(runs: Sequence[RunData]) -> Table | None:
         " so long; elsewhere for as long as those in the table of validation errors. Bounds: 1.08"
         " and 1.17 are the largest costs that the paper reports for these two, the others are ours."
     )
-    notes = (f"No run bears on: {'; '.join(silent)}.",) if silent else ()
+    notes = (f"No run bears on: {'; '.join(untested)}.",) if untested else ()
     columns = ("claim", "experiment", "verdict", "number", "must be", "which number")
     return Table("claims", "The paper's claims", caption, columns, tuple(rows), notes)
 
 
-def _row(claim: Claim, experiment: str, number: Number) -> tuple[Cell, ...]:
-    what = f"{claim.what} ({number.where})" if number.where else claim.what
+def _row(claim: Claim, experiment: str, estimate: Estimate) -> tuple[Cell, ...]:
+    what = f"{claim.what} ({estimate.where})" if estimate.where else claim.what
     return (
         words(claim.text),
         words(experiment),
-        words(claim.verdict(number)),
-        Cell(number.value, number.std or None, kind=claim.kind),
+        words(claim.verdict(estimate)),
+        Cell(estimate.value, estimate.std or None, kind=claim.kind),
         words(f"{claim.side} {claim.bound:g}"),
         words(what),
     )

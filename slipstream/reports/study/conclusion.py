@@ -1,4 +1,4 @@
-"""What the errors of some variants say, and no more: the verdicts on three claims, in sentences."""
+"""The verdicts on three claims as sentences: the conclusion at the head of a report."""
 
 from __future__ import annotations
 
@@ -6,73 +6,76 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slipstream.models.variants import BASELINE
-from slipstream.reports.study.claims import CLAIMS, Claim, Evidence, Number
+from slipstream.reports.study.claims import CLAIMS, Claim, Estimate, Evidence
 
 
 @dataclass(frozen=True)
-class Saying:
-    """How the verdicts on a claim are put."""
+class Wording:
+    """How the verdicts on a claim are worded."""
 
     holds: str
     undecided: str
     fails: str
     number: str
-    """With a place for the ratio."""
+    """The sentence with the ratio, as "mlp-only has {:.2f} times the baseline's error"."""
 
     def of(self, verdict: str) -> str:
         return {"holds": self.holds, "undecided": self.undecided}.get(verdict, self.fails)
 
 
-SAYINGS = {
-    "Token attention is removable": Saying(
+WORDINGS = {
+    "Token attention is removable": Wording(
         "the attention is removable",
         "whether the attention is removable is undecided",
         "removing the attention costs something",
         "without token attention the error is {:.2f} times the baseline's",
     ),
-    "The coupling is not removable": Saying(
+    "The coupling is not removable": Wording(
         "the coupling is not removable",
         "whether the coupling is removable is undecided",
         "the coupling is removable",
         "mlp-only has {:.2f} times the baseline's error",
     ),
-    "The point stream is not removable": Saying(
+    "The point stream is not removable": Wording(
         "slicing once is not enough",
         "whether slicing once is enough is undecided",
         "slicing once is enough",
         "slice-once has {:.2f} times the baseline's error",
     ),
 }
-_SPOKEN = [claim for claim in CLAIMS if claim.text in SAYINGS]
+_WORDED = [claim for claim in CLAIMS if claim.text in WORDINGS]
 _BRACKETS = "In brackets: the error over the baseline's."
 
 
 def conclude_all(evidence: Sequence[Evidence]) -> str:
-    """Of each experiment; where there are several, those with the same verdict together."""
+    """The verdicts on every experiment; where there are several, grouped by verdict."""
     if len(evidence) == 1:
         return conclude(evidence[0])
-    sentences = [_of_all(claim, evidence) for claim in _SPOKEN]
-    said = [_capital(sentence) for sentence in sentences if sentence]
+    sentences = [_capital(text) for claim in _WORDED if (text := _of_all(claim, evidence))]
     failed = [f"Of {one.main.experiment}: {_failure(one)}" for one in evidence if _failure(one)]
-    return " ".join([*said, *([_BRACKETS] if said else []), *failed])
+    return " ".join([*sentences, *([_BRACKETS] if sentences else []), *failed])
 
 
 def conclude(evidence: Evidence) -> str:
-    """What the errors of one experiment say; nothing of what was not run, or failed to train."""
+    """The verdicts on one experiment; claims whose variants were not run are left out.
+
+    As "The coupling is not removable here: mlp-only has 2.10 times the baseline's error."
+    """
     failure = _failure(evidence)
     if failure:
         return failure
-    said = []
-    for claim in _SPOKEN:
-        number = claim.measure(evidence)
-        if number:
-            saying = SAYINGS[claim.text]
-            verdict = _capital(saying.of(claim.verdict(number)))
-            said.append(f"{verdict} here: {saying.number.format(number.value)}.")
-    return " ".join(said)
+    sentences = []
+    for claim in _WORDED:
+        estimate = claim.measure(evidence)
+        if estimate:
+            wording = WORDINGS[claim.text]
+            verdict = _capital(wording.of(claim.verdict(estimate)))
+            sentences.append(f"{verdict} here: {wording.number.format(estimate.value)}.")
+    return " ".join(sentences)
 
 
 def _failure(evidence: Evidence) -> str:
+    """Every ratio divides by the baseline's error: where it failed, none means anything."""
     failure = evidence.main.failures().get(BASELINE)
     if failure is None:
         return ""
@@ -81,21 +84,22 @@ def _failure(evidence: Evidence) -> str:
 
 def _of_all(claim: Claim, evidence: Sequence[Evidence]) -> str:
     """One sentence on a claim, as "the coupling is not removable on a (2.10) and b (1.90)."."""
-    found: dict[str, list[tuple[str, Number]]] = {}
+    by_verdict: dict[str, list[tuple[str, Estimate]]] = {}
     for one in evidence:
-        number = None if _failure(one) else claim.measure(one)
-        if number:
-            found.setdefault(claim.verdict(number), []).append((one.main.experiment, number))
+        estimate = None if _failure(one) else claim.measure(one)
+        if estimate:
+            pair = (one.main.experiment, estimate)
+            by_verdict.setdefault(claim.verdict(estimate), []).append(pair)
     parts = [
-        f"{SAYINGS[claim.text].of(verdict)} on {_enumerated(found[verdict])}"
+        f"{WORDINGS[claim.text].of(verdict)} on {_enumerated(by_verdict[verdict])}"
         for verdict in ("holds", "does not hold here", "undecided")
-        if verdict in found
+        if verdict in by_verdict
     ]
     return "; ".join(parts) + "." if parts else ""
 
 
-def _enumerated(numbers: Sequence[tuple[str, Number]]) -> str:
-    *first, last = [f"{name} ({number.value:.2f})" for name, number in numbers]
+def _enumerated(estimates: Sequence[tuple[str, Estimate]]) -> str:
+    *first, last = [f"{name} ({estimate.value:.2f})" for name, estimate in estimates]
     return f"{', '.join(first)} and {last}" if first else last
 
 

@@ -1,6 +1,13 @@
-"""All that a report needs to know of runs, read from their folders. What cannot be read is said.
+"""All that a report needs to know about runs, read from their folders.
 
 A report never loads a model: it reads configs, records, evaluations, certificates and predictions.
+What is missing or cannot be read becomes a sentence in `Gathered.problems`, and the report goes on
+without it. `gather([Path("STUDY")])` reads:
+
+    STUDY/study.json                            the cells that were planned
+    STUDY/records.jsonl                         how each attempt at a cell ended
+    STUDY/certificate.json                      what the audit says of each run
+    STUDY/runs/<experiment>/.../seed-<seed>/    config, records, evaluations, predictions of a run
 """
 
 from __future__ import annotations
@@ -31,29 +38,29 @@ from slipstream.runs.study_file import read_planned
 
 _LEFT_OUT = "left out, as it cannot be read"
 _SWEPT = ("slices", "layers")
-"""What a sweep compares, of the size of a model."""
+"""The parts of a model's size that sweeps vary."""
 
 
 @dataclass(frozen=True)
 class RunData:
-    """One run."""
+    """What the files of one run say."""
 
     folder: RunFolder
     config: RunConfig
     curve: Curve
     finished: bool
     starts: tuple[Mapping[str, Any], ...]
-    """Where and with what it ran."""
+    """A record of each start and resumption: time, device, kernels, data hash, ..."""
     evaluation: Evaluation | None
-    """Of those on the test split of the model as it is now, the newest of the one protocol that
-    counts: points drawn as in training go before whole samples, and of these the most repeats. So
-    no look at something else takes the noise away."""
+    """The one that the tables use: on the test split, of the newest weights. Of several, points
+    drawn as in training go before whole samples, then more repeats before fewer, then the newest.
+    So a later look at whole samples does not take the error bars out of the table."""
     checks: tuple[Finding, ...]
-    """Of the study's certificate; empty where there is none."""
+    """What the study's certificate says of the run; empty where there is no certificate."""
     outdated: bool = False
-    """Whether it has evaluations on the test split, all of an older model."""
+    """Whether all its evaluations on the test split are of older weights."""
     evaluations: tuple[Evaluation, ...] = ()
-    """All there are, oldest first."""
+    """Every evaluation of the run, oldest first."""
 
     @property
     def name(self) -> str:
@@ -69,7 +76,11 @@ class RunData:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """By name, what its errors follow from besides data, variant, seed, size and length."""
+        """What its errors depend on besides data, variant, seed, size and length, by name.
+
+        Runs are compared only where all of these are equal. `batch` counts all processes: 2 samples
+        on each of 4 processes train like 8 on one.
+        """
         config = self.config
         return {
             **{f"optim.{name}": value for name, value in asdict(config.optim).items()},
@@ -85,7 +96,8 @@ class RunData:
 
     @property
     def processes(self) -> int:
-        """Each draws a batch of its own. Older records do not say how many there were: one."""
+        """How many processes trained it, each on a batch of its own. Older records do not say;
+        then there was one."""
         return self.starts[0].get("processes", 1) if self.starts else 1
 
     @property
@@ -108,24 +120,26 @@ class RunData:
         return f"not finished, {reached} validated" if self.starts else "not begun"
 
     def predictions(self) -> dict[str, Path]:
-        """By sample, those of the evaluation that are there; then those of others that predict
-        with the same model at the same points, newest first."""
+        """Files of predictions by sample: of `evaluation`, else of the newest other evaluation
+        with the same weights at the same points."""
         if self.evaluation is None:
             return {}
         split = self.evaluation.protocol.split
-        own = [one for one in self.evaluations if one.protocol.split == split]
-        alike = [one for one in reversed(own) if predicts_alike(one, self.evaluation)]
-        found: dict[str, Path] = {}
+        same_split = [one for one in self.evaluations if one.protocol.split == split]
+        alike = [one for one in reversed(same_split) if predicts_alike(one, self.evaluation)]
+        files: dict[str, Path] = {}
         for one in (self.evaluation, *alike):
             for sample, file in predictions_of(self.folder, one, self.evaluations).items():
-                found.setdefault(sample, file)
-        return found
+                files.setdefault(sample, file)
+        return files
 
 
 @dataclass(frozen=True)
 class Gathered:
+    """The runs of a report, and what is wrong with them."""
+
     runs: tuple[RunData, ...]
-    """In the order of the variants' table, seeds ascending."""
+    """In the order of `VARIANTS`, seeds ascending."""
     problems: tuple[str, ...]
     """What is missing, failed or unreadable, a sentence each."""
 
@@ -139,13 +153,13 @@ def gather(paths: Sequence[Path]) -> Gathered:
             raise ValueError(f"{path} must be the folder of a run or a study, got no such folder")
         for study in _studies(path):
             problems += _missing_cells(study)
-        for place, folders in _places(path).items():
-            runs += _read_place(place, folders, problems)
+        for audited, folders in _by_audited_folder(path).items():
+            runs += _read_runs(audited, folders, problems)
     if not runs:
-        named = ", ".join(map(str, paths))
+        folders_given = ", ".join(map(str, paths))
         unread = [problem for problem in problems if problem.startswith(_LEFT_OUT)]
         why = f": {unread[0]}" if unread else ""
-        raise ValueError(f"{named} must have runs that can be read, got none{why}")
+        raise ValueError(f"{folders_given} must have runs that can be read, got none{why}")
     runs = _newest(runs, problems)
     problems += [*_other_data(runs), *_other_settings(runs), *_absent_plugins(runs)]
     order = in_table_order(run.variant for run in runs)
@@ -153,54 +167,60 @@ def gather(paths: Sequence[Path]) -> Gathered:
     return Gathered(tuple(runs), tuple(problems))
 
 
-def _places(path: Path) -> dict[Path, list[RunFolder]]:
-    """The studies at or below a folder with their runs, and the folder itself with any others."""
-    audited_as_one = has_certificate(path)
-    found: dict[Path, list[RunFolder]] = {} if audited_as_one else {s: [] for s in _studies(path)}
-    studies = list(found)
+def _by_audited_folder(path: Path) -> dict[Path, list[RunFolder]]:
+    """The runs at or below a folder, by the folder whose certificate covers them.
+
+    That is the study of each run, and `path` for runs outside a study. Where `path` itself has a
+    certificate, all were audited together and `path` covers every run.
+    """
+    studies = [] if has_certificate(path) else list(_studies(path))
+    runs: dict[Path, list[RunFolder]] = {study: [] for study in studies}
     for run in find_runs(path):
-        place = next((study for study in studies if run.path.is_relative_to(study)), path)
-        found.setdefault(place, []).append(run)
-    return found or {path: []}
+        audited = next((study for study in studies if run.path.is_relative_to(study)), path)
+        runs.setdefault(audited, []).append(run)
+    return runs or {path: []}
 
 
 def _studies(path: Path) -> Iterator[Path]:
-    """At or below a folder, in order; none is looked for in a study or a store."""
+    """The studies at or below a folder, sorted; studies and stores are not searched inside."""
     for folder, below, files in os.walk(path):
         if STUDY in files:
             yield Path(folder)
         if {STUDY, MANIFEST_NAME} & set(files):
-            below.clear()
+            below.clear()  # os.walk descends into what is left in this list, in its order
         below.sort()
 
 
-def _read_place(place: Path, folders: Sequence[RunFolder], problems: list[str]) -> list[RunData]:
-    """The runs of a study, or of another folder."""
-    checks, runs = _read_checks(place, problems), []
+def _read_runs(audited: Path, folders: Sequence[RunFolder], problems: list[str]) -> list[RunData]:
+    """The runs of one audited folder; those that cannot be read become problems."""
+    checks, runs = _read_checks(audited, problems), []
     for folder in folders:
-        key = str(folder.path.relative_to(place))
+        key = str(folder.path.relative_to(audited))
         try:
             runs.append(_read_run(folder, checks.get(key, ())))
         except (ValueError, OSError) as error:
             problems.append(f"{_LEFT_OUT}: {error}")
-    problems += _unfinished(runs, place)
+    problems += _unfinished(runs, audited)
     return runs
 
 
 def _newest(runs: Sequence[RunData], problems: list[str]) -> list[RunData]:
-    """Of runs of one config on the same data, the one that began last."""
-    found: list[RunData] = []
+    """Of several runs with one config on the same data, only the one that began last.
+
+    A study that was copied, or trained again in another folder, is so not counted twice.
+    """
+    kept: list[RunData] = []
     for run in runs:
-        same = [one for one in found if _is_again(one, run)]
+        same = [one for one in kept if _is_repetition(one, run)]
         if not same:
-            found.append(run)
+            kept.append(run)
             continue
         older, newer = sorted((same[0], run), key=lambda one: one.began)
-        found[found.index(same[0])] = newer
+        kept[kept.index(same[0])] = newer
         problems.append(
             f"{run.name} was run again: {newer.folder.path} counts, {older.folder.path} does not"
         )
-    return found
+    return kept
 
 
 def _absent_plugins(runs: Sequence[RunData]) -> Iterator[str]:
@@ -215,47 +235,54 @@ def _absent_plugins(runs: Sequence[RunData]) -> Iterator[str]:
 
 
 def _other_data(runs: Sequence[RunData]) -> Iterator[str]:
-    """Where runs of one experiment were trained on different data."""
+    """A sentence for each experiment whose runs were trained on different data."""
     for experiment in dict.fromkeys(run.config.experiment for run in runs):
-        found: dict[str, list[RunData]] = {}
+        by_hash: dict[str, list[RunData]] = {}
         for run in runs:
             if run.config.experiment == experiment and run.data_hash is not None:
-                found.setdefault(run.data_hash, []).append(run)
-        if len(found) > 1:
+                by_hash.setdefault(run.data_hash, []).append(run)
+        if len(by_hash) > 1:
             yield (
-                f"{experiment}: runs are of {len(found)} different data,"
-                f" {'; '.join(map(_whose, found.values()))}; only runs of the same data are"
+                f"{experiment}: runs are of {len(by_hash)} different data,"
+                f" {'; '.join(map(_counted, by_hash.values()))}; only runs of the same data are"
                 " compared"
             )
 
 
-def _whose(runs: Sequence[RunData]) -> str:
+def _counted(runs: Sequence[RunData]) -> str:
     """As "4 runs of 60 steps in studies/flow"."""
     steps = ", ".join(f"{n:,}" for n in sorted({run.config.steps for run in runs}))
-    places = dict.fromkeys(_study_of(run.folder) or run.folder.path for run in runs)
-    return f"{len(runs)} {'run' if len(runs) == 1 else 'runs'} of {steps} steps in {listed(places)}"
+    folders = dict.fromkeys(_study_of(run.folder) or run.folder.path for run in runs)
+    count = f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}"
+    return f"{count} of {steps} steps in {listed(folders)}"
 
 
 def _other_settings(runs: Sequence[RunData]) -> Iterator[str]:
-    """Where runs of one experiment were trained with different settings or sizes."""
+    """A sentence for each experiment whose runs have different settings or sizes.
+
+    As "poisson: runs differ in batch (4, 8), schedule (cosine, constant); only ...".
+    """
     for experiment in dict.fromkeys(run.config.experiment for run in runs):
-        own = [_told_settings(run) for run in runs if run.config.experiment == experiment]
-        values = {name: dict.fromkeys(str(one[name]) for one in own) for name in own[0]}
-        found = [f"{name} ({', '.join(had)})" for name, had in values.items() if len(had) > 1]
-        if found:
+        settings = [_settings_and_size(run) for run in runs if run.config.experiment == experiment]
+        values = {name: dict.fromkeys(str(one[name]) for one in settings) for name in settings[0]}
+        differing = [
+            f"{name} ({', '.join(texts)})" for name, texts in values.items() if len(texts) > 1
+        ]
+        if differing:
             yield (
-                f"{experiment}: runs differ in {', '.join(found)}; only runs of the same settings"
-                " are compared"
+                f"{experiment}: runs differ in {', '.join(differing)}; only runs of the same"
+                " settings are compared"
             )
 
 
-def _told_settings(run: RunData) -> dict[str, Any]:
-    """With the size, but for what a sweep compares."""
+def _settings_and_size(run: RunData) -> dict[str, Any]:
+    """The settings of a run and its size, without the parts that a sweep varies on purpose."""
     size = {name: value for name, value in vars(run.size).items() if name not in _SWEPT}
     return {**run.settings, **{f"model.size.{name}": value for name, value in size.items()}}
 
 
-def _is_again(one: RunData, other: RunData) -> bool:
+def _is_repetition(one: RunData, other: RunData) -> bool:
+    """Whether two runs have the same data and, but for names and places, the same config."""
     if one.data_hash != other.data_hash:
         return False
     return not differences(one.config, other.config, ignored=FREE)
@@ -264,6 +291,8 @@ def _is_again(one: RunData, other: RunData) -> bool:
 def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:
     evaluations = read_evaluations(folder)
     tested = [one for one in evaluations if one.protocol.split == "test"]
+    # Every validation that improved wrote the hash of the weights that it kept. An evaluation with
+    # another hash than the last of these is of a model that was trained further since.
     best = [row["weights"] for row in folder.history("validation") if row["best"]]
     current = [one for one in tested if not best or one.weights == best[-1]]
     return RunData(
@@ -280,7 +309,11 @@ def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:
 
 
 def _counting(evaluations: Sequence[Evaluation]) -> Evaluation | None:
-    """See `RunData.evaluation`."""
+    """The one that the tables use, see `RunData.evaluation`.
+
+    Of 1 repeat on whole samples (newest), 4 repeats on drawn points and 1 repeat on drawn points,
+    the second: the keys are (False, 1), (True, 4) and (True, 1). `max` keeps the first of equals.
+    """
     newest_first = reversed(evaluations)
     return max(
         newest_first, key=lambda one: (not one.protocol.full, one.protocol.repeats), default=None
@@ -288,22 +321,22 @@ def _counting(evaluations: Sequence[Evaluation]) -> Evaluation | None:
 
 
 def _read_checks(path: Path, problems: list[str]) -> Mapping[str, tuple[Finding, ...]]:
-    """The checks of each run by its path, of the certificate that is there."""
+    """The checks of each run in the folder's certificate, by the run's path relative to it."""
     try:
-        found = read_certificate(path)
+        certificate = read_certificate(path)
     except ValueError as error:
         problems.append(str(error))
         return {}
-    if found is None:
+    if certificate is None:
         problems.append(f"{path} was not audited (slipstream audit {path})")
         return {}
-    if not found.holds:
-        problems.append(f"the audit: {found.verdict}")
-    return found.runs
+    if not certificate.holds:
+        problems.append(f"the audit: {certificate.verdict}")
+    return certificate.runs
 
 
 def _missing_cells(study: Path) -> Iterator[str]:
-    """Cells that a study plans and that are not there."""
+    """A sentence for each cell that a study plans and that has no run."""
     try:
         planned = read_planned(study)
     except ValueError as error:
@@ -315,15 +348,16 @@ def _missing_cells(study: Path) -> Iterator[str]:
 
 
 def _unfinished(runs: Sequence[RunData], path: Path) -> Iterator[str]:
+    """Sentences on runs that have not finished, failed to train or lack an evaluation."""
     for run in runs:
         if not run.finished:
-            yield f"{run.name} is {run.status}{_last_words(run)}"
+            yield f"{run.name} is {run.status}{_why_unfinished(run)}"
         elif run.curve.failure:
             yield f"{run.name}, in {path.name}: {run.curve.failure}"
     missing = [run for run in runs if run.finished and run.evaluation is None]
-    unknown = [run.name for run in missing if not run.outdated]
-    if unknown:
-        yield f"not evaluated: {listed(unknown)} (slipstream evaluate {path})"
+    not_evaluated = [run.name for run in missing if not run.outdated]
+    if not_evaluated:
+        yield f"not evaluated: {listed(not_evaluated)} (slipstream evaluate {path})"
     outdated = [run.name for run in runs if run.outdated]
     if outdated:
         yield (
@@ -332,8 +366,12 @@ def _unfinished(runs: Sequence[RunData], path: Path) -> Iterator[str]:
         )
 
 
-def _last_words(run: RunData) -> str:
-    """Why it has not finished, by its study's record of the last try, or its own."""
+def _why_unfinished(run: RunData) -> str:
+    """Why it has not finished: by its study's record of the last try, or by its own last stop.
+
+    The study's record counts only where it is newer than the run's last record: a run that failed
+    and was then resumed by hand is no longer a failed one.
+    """
     history = run.folder.history()
     try:
         ending = _last_ending(run)
@@ -347,17 +385,17 @@ def _last_words(run: RunData) -> str:
 
 
 def _last_ending(run: RunData) -> Mapping[str, Any]:
-    """How the last try at it ended, as its study wrote it down; empty where none did."""
+    """The study's last record of how a try at this run ended; empty where there is none."""
     study = _study_of(run.folder)
     file = study / "records.jsonl" if study else None
     if file is None or not file.is_file():
         return {}
     cell = (run.config.experiment, run.variant, run.config.seed)
     rows = read_records(file, "cell")
-    own = [r for r in rows if (r.get("experiment"), r.get("variant"), r.get("seed")) == cell]
-    return own[-1] if own else {}
+    tries = [r for r in rows if (r.get("experiment"), r.get("variant"), r.get("seed")) == cell]
+    return tries[-1] if tries else {}
 
 
 def _study_of(folder: RunFolder) -> Path | None:
-    """The study that a run lies in."""
+    """The folder of the study that a run lies in; None outside a study."""
     return next((above for above in folder.path.parents if (above / STUDY).is_file()), None)

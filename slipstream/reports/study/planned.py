@@ -1,4 +1,4 @@
-"""What the studies of some runs planned, beside what is there."""
+"""What the studies of some runs planned, compared with the runs that exist."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from slipstream.runs.study_file import PlannedCell, read_planned
 
 
 def lost_variants(group: Group) -> set[str]:
-    """Those that the studies of its runs plan for its experiment, and have no run of at all."""
+    """Variants that the studies of the group plan for its experiment and that have no run."""
     studies: dict[Path, list[PlannedCell]] = {}
     for run in group.runs:
         studies |= _study(run)
-    planned, there = set(), set(group.variants)
+    planned, begun = set(), set(group.variants)
     for study, cells in studies.items():
         own = [cell for cell in cells if cell.experiment == group.experiment]
         planned |= {cell.variant for cell in own}
-        there |= {cell.variant for cell in own if RunFolder(study / cell.path).exists}
-    return planned - there
+        begun |= {cell.variant for cell in own if RunFolder(study / cell.path).exists}
+    return planned - begun
 
 
 def _study(run: RunData) -> dict[Path, list[PlannedCell]]:
-    """The study that planned it, if one did. Of one that cannot be read `gather` tells."""
+    """The cells of the study that planned the run, by the study's folder; empty where none did.
+
+    A study that cannot be read counts as none here: `gather` reports it already.
+    """
     study = next((above for above in run.folder.path.parents if (above / STUDY).is_file()), None)
     if study is None:
         return {}

@@ -1,4 +1,16 @@
-"""Runs in groups that may be compared: one experiment, one size of model, one length."""
+"""Runs in groups that may be compared: one experiment, one size of model, one length.
+
+A worked example. A study of `poisson` has these runs, all on the same data and settings:
+
+    A   baseline and mlp-only, seeds 0 and 1    G = 32, L = 8     20,000 steps    4 runs
+    B   baseline and mlp-only, seed 0           G = 8,  L = 8     20,000 steps    2 runs
+    C   baseline, seeds 0 and 1                 G = 32, L = 8    100,000 steps    2 runs
+
+A, B and C are one `Group` each. `main_groups` gives A (as many variants as B, more runs, and more
+variants than C), `sweep(runs, "slices")` gives [B, A], and `longer_groups` gives [C], as it has as
+many seeds of the baseline as A. Without seed 1 of C there would be none: a single baseline of
+100,000 steps does not overrule two of 20,000.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +29,10 @@ Swept = Literal["slices", "layers", "steps"]
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in variant and seed alone, or also in their steps where they had to.
+    """Runs that differ in variant and seed only, of all that an error depends on.
 
-    That is of all that a result follows from: see `RunData.settings`.
+    `RunData.settings` lists what must be equal. Runs of different lengths share a group only where
+    no group of their own length is free for them; `rows` then compares all at equal steps.
     """
 
     experiment: str
@@ -32,25 +45,26 @@ class Group:
 
     @property
     def data_hash(self) -> str | None:
-        """None where no run of it says."""
+        """None where no run recorded it."""
         return next((run.data_hash for run in self.runs if run.data_hash), None)
 
     def at(self, field: Swept) -> int:
+        """The group's value of what a sweep varies, as 32 for "slices"."""
         return self.steps if field == "steps" else getattr(self.size, field)
 
     @property
     def finished(self) -> bool:
-        """Whether some of its runs are."""
+        """Whether at least one of its runs has finished."""
         return any(run.curve.finished for run in self.runs)
 
     @property
     def compared(self) -> tuple[RunData, ...]:
-        """Its finished runs; all of them where none is."""
+        """Its finished runs; all of them where none has finished."""
         return tuple(run for run in self.runs if run.curve.finished) or self.runs
 
     @property
     def compared_until(self) -> int:
-        """The step that its errors are of; 0 where there is none."""
+        """The step up to which its errors are compared; 0 where there are no errors."""
         return max((row.step for row in self.rows()), default=0)
 
     def rows(self) -> list[Row]:
@@ -58,13 +72,15 @@ class Group:
         return compare([run.curve for run in self.runs])
 
     def failures(self) -> dict[str, str]:
-        """Variants a run of which diverged or learned nothing, and what it did.
-
-        One that is not compared may learn yet.
-        """
-        curves, some = [run.curve for run in self.runs], self.finished
-        told = [(c.variant, c.divergence if some and not c.finished else c.failure) for c in curves]
-        return {variant: what for variant, what in told if what}
+        """How each variant failed of which a run diverged or learned nothing, by variant."""
+        failures, some_finished = {}, self.finished
+        for curve in (run.curve for run in self.runs):
+            # A run that still trains beside finished ones may learn yet, but a divergence counts.
+            still_training = some_finished and not curve.finished
+            failure = curve.divergence if still_training else curve.failure
+            if failure:
+                failures[curve.variant] = failure
+        return failures
 
     def row(self, variant: str) -> Row | None:
         return next((row for row in self.rows() if row.variant == variant), None)
@@ -75,37 +91,36 @@ class Group:
 
     @property
     def evaluations(self) -> list[Evaluation]:
-        """Of the runs that are compared."""
+        """The evaluations of the runs that are compared."""
         return [run.evaluation for run in self.compared if run.evaluation]
 
     @property
     def locality(self) -> Locality | None:
-        """What the physics says of a pointwise answer, if it does."""
+        """What the exact solution says about pointwise answers, where the problem has one."""
         return next((one.locality for one in self.evaluations if one.locality), None)
 
     def summaries(self, measure: str) -> dict[tuple[str, str | None], Summary]:
-        """By variant and variable."""
-        found = [s for s in summarise(self.evaluations) if s.measure == measure]
-        return {(s.variant, s.variable): s for s in found}
+        """The summaries of one measure, by variant and variable."""
+        summaries = [s for s in summarise(self.evaluations) if s.measure == measure]
+        return {(s.variant, s.variable): s for s in summaries}
 
     def first_seeds(self) -> list[Evaluation]:
-        """Of each variant, the evaluation of its first seed that has one."""
-        found: dict[str, Evaluation] = {}
+        """For each variant, the evaluation of its first seed that has one."""
+        by_variant: dict[str, Evaluation] = {}
         for one in self.evaluations:
-            found.setdefault(one.variant, one)
-        return list(found.values())
+            by_variant.setdefault(one.variant, one)
+        return list(by_variant.values())
 
 
 def main_groups(runs: Iterable[RunData]) -> list[Group]:
-    """One for each experiment: size and length that most variants were trained at, or longest.
-
-    Variants that finished count before those that have not.
-    """
+    """One group for each experiment: the size and length at which most variants were trained."""
     groups = _all_groups(runs)
     names = dict.fromkeys(group.experiment for group in groups)
     return [
         max(
             (g for g in groups if g.experiment == name),
+            # Finished variants count first, so that a longer study that has just begun, with all
+            # its variants but none finished, does not displace one that is complete.
             key=lambda g: (_finished_variants(g), len(g.variants), len(g.runs), g.steps),
         )
         for name in names
@@ -117,12 +132,12 @@ def _finished_variants(group: Group) -> int:
 
 
 def longer_groups(runs: Iterable[RunData], main: Group) -> list[Group]:
-    """Those like the main one that were trained for longer, of as many baselines; longest first.
+    """Groups that differ from the main one by a longer training only, longest first.
 
-    One that has not finished decides nothing yet.
+    Each has at least one finished run and at least as many runs of the baseline as the main group.
     """
     seeds = _baselines(main)
-    found = [
+    longer = [
         group
         for group in _all_groups(runs)
         if _differ_in("steps", group, main)
@@ -130,7 +145,7 @@ def longer_groups(runs: Iterable[RunData], main: Group) -> list[Group]:
         and group.finished
         and _baselines(group) >= max(1, seeds)
     ]
-    return sorted(found, key=lambda group: group.steps, reverse=True)
+    return sorted(longer, key=lambda group: group.steps, reverse=True)
 
 
 def _baselines(group: Group) -> int:
@@ -138,50 +153,54 @@ def _baselines(group: Group) -> int:
 
 
 def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
-    """For each experiment, the groups that differ from the main one in this alone, ascending.
+    """For each experiment, the groups that differ from the main one in `field` only, ascending.
 
-    Only where there are at least two, among those with a baseline and, where some are finished,
-    among these. Sizes may have been swept at another length than the main one's, where that one's
-    size has been trained for too.
+    An experiment with fewer than two such groups is left out. A group needs a baseline; groups
+    without a finished run count only where no group has one. Sizes may have been swept at another
+    length than the main group's, provided that the main group's size was trained for that length
+    too: with a main group of G = 32 at 100,000 steps, G = 8, 32 and 64 at 20,000 steps are a sweep.
     """
     groups = [group for group in _all_groups(runs) if group.row(BASELINE) is not None]
-    found = []
+    sweeps = []
     for main in main_groups(runs):
         alike = [group for group in groups if _differ_in(field, group, main)]
         alike = [group for group in alike if group.finished] or alike
-        # Of two at one place the main one counts, or that of more variants: the last.
+        # Of two groups with the same value, the dictionaries below keep the last: the main group,
+        # else the one with more variants, else the one with more runs.
         alike.sort(key=lambda group: (group == main, len(group.variants), len(group.runs)))
         if field == "steps":
-            swept = [{group.steps: group for group in alike}]
+            by_value = [{group.steps: group for group in alike}]
         else:
             lengths = sorted({group.steps for group in alike}, reverse=True)
-            swept = [{g.at(field): g for g in alike if g.steps == steps} for steps in lengths]
-            swept = [own for own in swept if main.at(field) in own]
-        best = max(swept, key=len, default={})
-        if len(best) > 1:
-            found.append([best[value] for value in sorted(best)])
-    return found
+            by_value = [{g.at(field): g for g in alike if g.steps == steps} for steps in lengths]
+            by_value = [groups_at for groups_at in by_value if main.at(field) in groups_at]
+        # Lengths descend and `max` keeps the first: of two equally wide sweeps, the longer one.
+        widest = max(by_value, key=len, default={})
+        if len(widest) > 1:
+            sweeps.append([widest[value] for value in sorted(widest)])
+    return sweeps
 
 
 def on_other_data(runs: Sequence[RunData], field: Swept) -> list[Group]:
-    """Groups of a sweep whose data are not those of the one at the main group's place."""
+    """Groups of a sweep with other data than the sweep's group of the main group's value."""
     mains = {main.experiment: main for main in main_groups(runs)}
-    found = []
+    others = []
     for groups in sweep(runs, field):
         main = mains[groups[0].experiment]
         usual = next((g for g in groups if g.at(field) == main.at(field)), main).data_hash
         if usual is not None:
-            found += [group for group in groups if group.data_hash not in (usual, None)]
-    return found
+            others += [group for group in groups if group.data_hash not in (usual, None)]
+    return others
 
 
 def swept_variants(groups: Sequence[Group]) -> set[str]:
-    """Those that were run at more than one value, and are compared there."""
-    found = [row.variant for group in groups for row in group.rows()]
-    return {variant for variant in found if found.count(variant) > 1}
+    """The variants with an error in more than one group of a sweep."""
+    variants = [row.variant for group in groups for row in group.rows()]
+    return {variant for variant in variants if variants.count(variant) > 1}
 
 
 def _differ_in(field: Swept, group: Group, main: Group) -> bool:
+    """Whether two groups are equal but for `field`; the steps may differ in any sweep."""
     if group.experiment != main.experiment or group.runs[0].settings != main.runs[0].settings:
         return False
     if field == "steps":
@@ -190,26 +209,31 @@ def _differ_in(field: Swept, group: Group, main: Group) -> bool:
 
 
 def _all_groups(runs: Iterable[RunData]) -> list[Group]:
-    """A second run of the same variant and seed belongs to another group: that of its length.
+    """Every run in exactly one group, in the order of the runs.
 
-    Runs on other data or with other settings are never in one group.
+    A run joins a group of its experiment and size that has neither its variant and seed already nor
+    other data or settings: one of its own length if there is one, else the first. So baselines of
+    20,000 and of 100,000 steps, both of seed 0, open two groups, and an mlp-only of 100,000 steps
+    joins the second.
     """
-    found: dict[tuple[str, Size], list[list[RunData]]] = {}
+    by_size: dict[tuple[str, Size], list[list[RunData]]] = {}
     for run in runs:
-        groups = found.setdefault((run.config.experiment, run.size), [])
-        free = [own for own in groups if not any(_apart(run, other) for other in own)]
+        groups = by_size.setdefault((run.config.experiment, run.size), [])
+        free = [members for members in groups if not any(_apart(run, other) for other in members)]
         if not free:
             groups.append([run])
             continue
-        as_long = (own for own in free if own[0].config.steps == run.config.steps)
+        as_long = (members for members in free if members[0].config.steps == run.config.steps)
         next(as_long, free[0]).append(run)
     return [
-        Group(name, size, tuple(own)) for (name, size), groups in found.items() for own in groups
+        Group(name, size, tuple(members))
+        for (name, size), groups in by_size.items()
+        for members in groups
     ]
 
 
 def _apart(one: RunData, other: RunData) -> bool:
-    """Whether two runs cannot be in one group: the same cell again, other data or settings."""
-    known = {run.data_hash for run in (one, other)} - {None}
+    """Whether two runs cannot share a group: same variant and seed, other data or settings."""
+    data_hashes = {run.data_hash for run in (one, other)} - {None}
     same_cell = (one.variant, one.config.seed) == (other.variant, other.config.seed)
-    return same_cell or len(known) > 1 or one.settings != other.settings
+    return same_cell or len(data_hashes) > 1 or one.settings != other.settings

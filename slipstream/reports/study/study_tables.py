@@ -8,7 +8,12 @@ from slipstream.evaluation.compare import Row, ratio_std
 from slipstream.evaluation.summary import spread_text
 from slipstream.models.variants import BASELINE, headings, in_table_order
 from slipstream.reports.content import Cell, Table
-from slipstream.reports.study.captions import measured_alike, told, what_is_measured, where_measured
+from slipstream.reports.study.captions import (
+    facts_by_owner,
+    measured_alike,
+    what_is_measured,
+    where_measured,
+)
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.planned import lost_variants
 from slipstream.reports.study.settings import (
@@ -158,7 +163,7 @@ def noise(groups: Sequence[Group]) -> Table | None:
                 rows.append((*map(words, names), error, words(f"{100 * share:.2g} %")))
     if not rows:
         return None
-    count, what = told(draws), "independent draws of the points"
+    count, what = facts_by_owner(draws), "independent draws of the points"
     caption = (
         "Relative L1 error of the baseline on the test split, physical units: mean ± standard"
         f" deviation over {f'{count} {what}' if count.isdigit() else f'{what}: {count}'}."
@@ -282,7 +287,7 @@ def _lengths(runs: Sequence[RunData], groups: Sequence[Group], field: Swept) -> 
         own, main = _compared_at(group), usual[group.experiment]
         other = f", where the main table has {main:,}" if main not in (own, None) else ""
         facts.append((f"{own:,} steps{other}", group.experiment, _place(group, field)))
-    return told(facts)
+    return facts_by_owner(facts)
 
 
 def _compared_at(group: Group) -> int | None:

@@ -11,7 +11,12 @@ import yaml
 
 from slipstream.data.cards import read_card
 from slipstream.data.cards.card import Card
-from slipstream.data.cards.parameters import find_row, numbers, read_one, read_table
+from slipstream.data.cards.parameters import (
+    find_row,
+    parameter_numbers,
+    read_one,
+    read_parameter_table,
+)
 from slipstream.data.cards.patterns import as_pattern, find_files, pattern_problem, sample_id
 from slipstream.data.cards.types import ArrayValue, ComputedValue, ParameterFile, ParameterValue
 from slipstream.data.meshes import Wanted
@@ -251,9 +256,9 @@ CSV = "case;U [m/s];text\n001;30;x\n2;31.5;y\n"
 def test_a_table_has_a_row_for_each_sample(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text, "utf-8")
-    table = read_table(path, "case")
+    table = read_parameter_table(path, "case")
     for sample, speed in (("001", 30), ("1", 30), ("002", 31.5)):
-        assert numbers(find_row(table, sample, path), "U [m/s]", 1, path) == speed
+        assert parameter_numbers(find_row(table, sample, path), "U [m/s]", 1, path) == speed
     with pytest.raises(ValueError, match=f"{name} must have parameters for '3', got 2 others, as"):
         find_row(table, "3", path)
 
@@ -276,8 +281,10 @@ def test_a_table_has_a_row_for_each_sample(name: str, text: str, tmp_path: Path)
 def test_ids_that_are_the_same_number(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
-    table = read_table(path, "case")
-    found = [numbers(table[sample], "U", 1, path) for sample in ("1.1", "1.10", "10", "1_0")]
+    table = read_parameter_table(path, "case")
+    found = [
+        parameter_numbers(table[sample], "U", 1, path) for sample in ("1.1", "1.10", "10", "1_0")
+    ]
     assert found == [1, 2, 3, 4]
 
 
@@ -299,8 +306,8 @@ def test_parameters_of_one_sample(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(text)
         row = read_one(path)
-        assert numbers(row, "flow.U", 1, path) == 3
-        assert numbers(row, "flow.dir", 3, path) == [1, 0, 0]
+        assert parameter_numbers(row, "flow.U", 1, path) == 3
+        assert parameter_numbers(row, "flow.dir", 3, path) == [1, 0, 0]
         for key, count, sentence in (
             ("flow.dir", 1, rf"{name}: 'flow.dir' must be a number, got \[1, 0, 0\]"),
             ("name", 1, "'name' must be a number, got 'x'"),
@@ -308,12 +315,12 @@ def test_parameters_of_one_sample(tmp_path: Path) -> None:
             ("V", 1, "must have the parameter 'V', got flow.U, flow.dir, name, big"),
         ):
             with pytest.raises(ValueError, match=sentence):
-                numbers(row, key, count, path)
+                parameter_numbers(row, key, count, path)
     (tmp_path / "p.csv").write_text("a, b\n1, \n")
     row = read_one(tmp_path / "p.csv")
-    assert numbers(row, "a", 1, tmp_path) == 1
+    assert parameter_numbers(row, "a", 1, tmp_path) == 1
     with pytest.raises(ValueError, match=r"'b' must be a number, got '' \(nothing\)"):
-        numbers(row, "b", 1, tmp_path)
+        parameter_numbers(row, "b", 1, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -344,5 +351,5 @@ def test_parameters_of_one_sample(tmp_path: Path) -> None:
 def test_bad_tables(name: str, text: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError) as raised:
-        read_table(tmp_path / name, "case")
+        read_parameter_table(tmp_path / name, "case")
     assert sentence in str(raised.value) and name in str(raised.value)

@@ -55,7 +55,7 @@ def test_a_file_of_all_samples_named_like_theirs(
     write_runs(tmp_path / "raw", *names)
     look = look_at(tmp_path / "raw")
     assert look.ids == ids
-    assert list(look.layout.files) == list(look.found) == list(look.looks) == ["s", "shared_s"]
+    assert list(look.layout.files) == list(look.paths) == list(look.looks) == ["s", "shared_s"]
     assert any("has no id in its name" in note for note in look.notes)
     assert tuple(source_of(look, tmp_path / "card.yaml").ids()) == ids
 

@@ -14,7 +14,7 @@ import torch
 
 from slipstream.data.store import (
     Cloud,
-    Progress,
+    IngestProgress,
     RowBlocks,
     check_store,
     draw_splits,
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_what_comes_out_is_what_went_in(tmp_path: Path) -> None:
     source = Made(given={"train": ["s01", "s04", "s00"], "val": ["s02"], "test": ["s03", "s05"]})
-    events: list[Progress] = []
+    events: list[IngestProgress] = []
     report = ingest(source, tmp_path / "store", progress=events.append)
     assert report.written == tuple(source.ids()) and not report.kept and not report.quarantined
     assert [event.done for event in events] == [1, 2, 3, 4, 5, 6]
@@ -86,7 +86,7 @@ def test_bad_samples_are_left_out_with_the_reason(tmp_path: Path) -> None:
     for sample in ("s00", "s01", "s02", "s03", "s05"):
         (tmp_path / f"{sample}.raw").write_bytes(b"abc")
     bad = {"s01": "nan", "s02": "raises", "s03": "short"}
-    events: list[Progress] = []
+    events: list[IngestProgress] = []
     source = Made(bad=bad, folder=tmp_path, given={"train": ["s00", "s01", "s05"],
                                                   "test": ["s02", "s03", "s04"]})  # fmt: skip
     report = ingest(source, tmp_path / "store", progress=events.append)
@@ -158,7 +158,7 @@ def test_a_failing_shard_leaves_the_others_alone(tmp_path: Path) -> None:
     running = tmp_path / "ingest" / "work-1-of-2-running"
     running.mkdir(parents=True)
 
-    def stop(event: Progress) -> None:
+    def stop(event: IngestProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from slipstream.data.store import Progress, check_store, ingest, merge, unfinished
+from slipstream.data.store import IngestProgress, check_store, ingest, merge, unfinished
 
 from ..samples import Made, contents
 
@@ -57,8 +57,8 @@ def test_a_full_disk_stops_the_ingest_and_space_lets_it_go_on(
     code = """
 import resource, sys
 from pathlib import Path
-from slipstream.data.ingest import ingest
-from ..samples import Made
+from slipstream.data.store import ingest
+from tests.data.samples import Made
 resource.setrlimit(resource.RLIMIT_FSIZE, (22_180, 22_180))
 try:
     ingest(Made(8, bad={"s03": "nan"}), Path(sys.argv[1]), threads=int(sys.argv[2]))
@@ -104,7 +104,7 @@ def test_two_at_once(tmp_path: Path, whole: dict[str, bytes]) -> None:
     """The second is told so and leaves the first alone; other shards may run."""
     store, source, said = tmp_path / "store", Made(8, bad={"s03": "nan"}), list[str]()
 
-    def again(event: Progress) -> None:
+    def again(event: IngestProgress) -> None:
         with pytest.raises(ValueError, match="must not be in use, got a live process") as caught:
             ingest(source, store)
         said.append(str(caught.value))
@@ -112,7 +112,7 @@ def test_two_at_once(tmp_path: Path, whole: dict[str, bytes]) -> None:
     ingest(source, store, progress=again)
     assert len(said) == 8 and contents(store) == whole
 
-    def other(event: Progress) -> None:
+    def other(event: IngestProgress) -> None:
         with pytest.raises(ValueError, match="live process that writes shard 0 of 2: wait for it"):
             ingest(source, tmp_path / "shards", shard=(0, 2))
         ingest(source, tmp_path / "shards", shard=(1, 2))
@@ -148,8 +148,8 @@ def test_a_failed_record_leaves_no_sample_behind(
 _KILLED = """
 import sys
 from pathlib import Path
-from slipstream.data.ingest import ingest
-from ..samples import Made
+from slipstream.data.store import ingest
+from tests.data.samples import Made
 source = Made(8, bad={"s03": "nan"}, pause=0.02)
 ingest(source, Path(sys.argv[1]), workers=int(sys.argv[2]), threads=int(sys.argv[3]))
 """

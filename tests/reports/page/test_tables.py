@@ -9,7 +9,7 @@ import pytest
 
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.page.tables import (
-    LINE,
+    TEXT_COLUMN_WIDTH,
     cell_text,
     number_text,
     to_latex,
@@ -112,7 +112,7 @@ def test_a_wide_latex_table_fits_a_page() -> None:
 def test_many_words_are_broken_into_lines() -> None:
     long = Cell(text="the error of one variant over that of another", kind="text")
     text = to_latex(Table("t", "T", "c", ("which", "n"), ((long, Cell(1.0)),)))
-    assert rf"\begin{{tabular}}{{p{{{LINE}em}}c}}" in text
+    assert rf"\begin{{tabular}}{{p{{{TEXT_COLUMN_WIDTH}em}}c}}" in text
     many = ("frozen-slice-no-token-attention", *"bcdefgh")
     text = to_latex(Table("t", "T", "c", many, ((Cell(0.1),) * 8,)))
     assert r"\shortstack{frozen-slice-\\no-token-\\attention} & b" in text

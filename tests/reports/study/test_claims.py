@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from slipstream.reports.page.tables import cell_text
-from slipstream.reports.study.claims import CLAIMS, Claim, Number, claims_table
+from slipstream.reports.study.claims import CLAIMS, Claim, Estimate, claims_table
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.study_tables import sweep_table
-from slipstream.runs.evaluation_file import LayerSlices
-from slipstream.runs.evaluation_file import Number as RunNumber
+from slipstream.runs.evaluation_file import LayerSlices, Number
 
 from .. import made_data
 from ..made_data import evaluation
@@ -55,7 +54,7 @@ def claim(side: str, bound: float) -> Claim:
 def test_a_verdict_wants_two_standard_deviations(
     side: str, value: float, std: float | None, verdict: str
 ) -> None:
-    assert claim(side, 1.0).verdict(Number(value, std)) == verdict
+    assert claim(side, 1.0).verdict(Estimate(value, std)) == verdict
 
 
 def test_attention_coupling_and_stream() -> None:
@@ -144,7 +143,7 @@ def test_noise_and_entropy() -> None:
     noisy = replace(evaluation("baseline", 0, 3, p=0.2), slices=(layer,))
     found = verdicts(run("baseline", 1.0, evaluation=noisy))
     assert found["Subsampling noise is"] == ("0.0100", "holds")
-    worse = replace(noisy, numbers=(*noisy.numbers, RunNumber("L1", "u", (1.0,), 1.0, 0.03)))
+    worse = replace(noisy, numbers=(*noisy.numbers, Number("L1", "u", (1.0,), 1.0, 0.03)))
     noisiest = verdicts(run("baseline", 1.0, evaluation=worse))
     assert noisiest["Subsampling noise is"] == ("0.0300", "does not hold here")
     assert found["The first layer"] == ("0.800", "does not hold here")

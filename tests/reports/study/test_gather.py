@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from slipstream.core.records import append_record
-from slipstream.evaluation.run_evaluation import Wanted, evaluate_runs
+from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
 from slipstream.reports.study.gather import RunData, _newest, _other_data, _other_settings, gather
 from slipstream.reports.study.settings import main_groups, sweep
 from slipstream.runs.evaluation_file import Protocol
@@ -53,7 +53,7 @@ def test_of_several_evaluations_the_newest_counts(study: Path) -> None:
 
 def evaluated(study: Path, *protocols: Protocol, pictures: tuple[str, ...] = ()) -> None:
     for protocol in protocols:
-        wanted = Wanted(device="cpu", protocol=protocol, pictures=pictures)
+        wanted = EvaluationRequest(device="cpu", protocol=protocol, pictures=pictures)
         evaluate_runs([RunFolder(cell(study, "baseline"))], wanted)
 
 
