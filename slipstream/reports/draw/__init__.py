@@ -1,6 +1,8 @@
 """Charts, and pictures of fields.
 
 pictures   which pictures a report has, and their captions
-figures    the charts (axes); fields: bodies and sections (canvas, raster); style: how all look
+figures    the charts, built from panels, axes and legends (axes)
+fields     bodies and sections (canvas: camera, light and plane; raster: points to pixels)
+style      colours, sizes and fonts of all figures, and how they are written to files
 scenes     predictions of several variants on one sample, as one scene
 """

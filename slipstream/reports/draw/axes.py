@@ -1,4 +1,4 @@
-"""What the charts share: panels, logarithmic axes with plain numbers, legends."""
+"""Parts of the charts: panels, logarithmic axes with plain numbers, legends."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from slipstream.reports.draw import style
 from slipstream.reports.draw.style import look_of
 
 EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4}
-"""Of every marker, so that those on top of each other can be told apart."""
+"""A white edge around every marker, so that markers that overlap can be told apart."""
 BARS: dict[str, Any] = {"capsize": 1.5, "elinewidth": 0.8, "capthick": 0.8}
 
-_MARKS = 7
+_MOST_TICKS = 7
 _STEPS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
-"""Marks within a decade, ever fewer."""
+"""Ticks within a decade, from the densest choice to the sparsest."""
 
 
 def panels(
@@ -31,16 +31,17 @@ def panels(
 ) -> tuple[Figure, list[Axes]]:
     """`count` panels of this height in rows, with room below for a legend of these labels.
 
-    Rows are as even as can be, of `columns` at most.
+    A row has at most `columns` panels, and rows are as even as possible: four panels in three
+    columns become two rows of two.
     """
-    down = math.ceil(count / columns)
-    across = math.ceil(count / down)
-    width = style.PAGE * (1 if across > 1 else 0.62)
-    figure = style.new_figure(width, down * height + legend_height(labels, width))
-    every = list(figure.subplots(down, across, squeeze=False).ravel())
-    for spare in every[count:]:
+    rows = math.ceil(count / columns)
+    per_row = math.ceil(count / rows)
+    width = style.PAGE * (1 if per_row > 1 else 0.62)
+    figure = style.new_figure(width, rows * height + legend_height(labels, width))
+    places = list(figure.subplots(rows, per_row, squeeze=False).ravel())
+    for spare in places[count:]:
         spare.remove()
-    return figure, every[:count]
+    return figure, places[:count]
 
 
 def mark(
@@ -52,7 +53,7 @@ def mark(
     xerr: float | None = None,
     yerr: float | None = None,
 ) -> None:
-    """A point, with a bar where there is one."""
+    """A point, with an error bar where `xerr` or `yerr` is given."""
     axes.errorbar(x, y, xerr=xerr, yerr=yerr, fmt="none", ecolor=look.colour, **BARS)
     line(axes, look, [x], [y])
 
@@ -65,12 +66,12 @@ def line(axes: Axes, look: Look, x: Sequence[float], y: Sequence[float], **given
 def note(
     axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], **given: Any
 ) -> None:
-    """Small print beside a place, `offset` points away."""
+    """Small print beside the place `at`, moved by `offset` (in typographic points)."""
     axes.annotate(text, at, offset, textcoords="offset points", **{"fontsize": 6, **given})
 
 
-def say(axes: Axes, text: str = "not run") -> None:
-    """A sentence in place of what is missing."""
+def empty_panel(axes: Axes, text: str = "not run") -> None:
+    """A panel without axes that says why it shows nothing."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     place = axes.transAxes
@@ -89,10 +90,10 @@ def thousands(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
-def setting(value: float, _: object = None) -> str:
-    """As `thousands`, but a power of two in full where that is as short: 1024, 65536, "131k"."""
-    whole = value < 1e5 and math.frexp(value)[0] == 0.5
-    return f"{value:.0f}" if whole and value >= 1 else thousands(value)
+def setting_text(value: float, _: object = None) -> str:
+    """As `thousands`, but powers of two below 1e5 are written in full: 1024, 65536, "131k"."""
+    power_of_two = value < 1e5 and math.frexp(value)[0] == 0.5
+    return f"{value:.0f}" if power_of_two and value >= 1 else thousands(value)
 
 
 def log_axis(
@@ -103,45 +104,50 @@ def log_axis(
     suffix: str = "",
     room: float = 0.05,
 ) -> None:
-    """A logarithmic axis over the values, with a few plain numbers as marks.
+    """A logarithmic axis over the values, with a few plain numbers as ticks.
 
-    Values that are missing or not positive do not count. `room` is left free at either end.
+    Values that are missing or not positive do not count. `room` is the share of the axis that is
+    left free at either end.
     """
-    kept = [value for value in values if finite(value) and value > 0]
-    low, high = (min(kept), max(kept)) if kept else (0.9, 1.1)
-    wide = max(math.log(high / low), 0.02)
+    positive = [value for value in values if finite(value) and value > 0]
+    low, high = (min(positive), max(positive)) if positive else (0.9, 1.1)
+    length = max(math.log(high / low), 0.02)
     middle = math.sqrt(low * high)
-    half = math.exp(wide * (0.5 + room))
+    half = math.exp(length * (0.5 + room))
     low, high = middle / half, middle * half
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(FixedLocator(_marks(low, high)))
+    axis.set_major_locator(FixedLocator(_ticks(low, high)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}{suffix}"))
 
 
-def _marks(low: float, high: float) -> list[float]:
+def _ticks(low: float, high: float) -> list[float]:
+    """The densest of `_STEPS` that gives at most seven ticks, or even ones where it gives too few.
+
+    0.9 to 4 has 1, 1.5, 2 and 3; 0.95 to 1.1 would have 1 alone and gets 0.95, 1, 1.05 and 1.1.
+    """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in _STEPS:
-        every = (float(f"{step}e{decade}") for decade in decades for step in steps)
-        found = [value for value in every if low <= value <= high]
-        if len(found) <= _MARKS:
+        values = (float(f"{step}e{decade}") for decade in decades for step in steps)
+        ticks = [value for value in values if low <= value <= high]
+        if len(ticks) <= _MOST_TICKS:
             break
-    if len(found) >= 3:
-        return found
-    marks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
-    return [float(mark) for mark in marks if low <= mark <= high]
+    if len(ticks) >= 3:
+        return ticks
+    even = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+    return [float(tick) for tick in even if low <= tick <= high]
 
 
 def doubling_axis(axes: Axes, at: Sequence[float]) -> None:
-    """A logarithmic x axis with a mark at each setting."""
+    """A logarithmic x axis with a tick at each setting, or at every n-th of more than eight."""
     axes.set_xscale("log", base=2)
     settings = sorted(set(at))
-    every = math.ceil(len(settings) / 8)
-    axes.xaxis.set_major_locator(FixedLocator(settings[::every]))
+    stride = math.ceil(len(settings) / 8)
+    axes.xaxis.set_major_locator(FixedLocator(settings[::stride]))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(setting))
+    axes.xaxis.set_major_formatter(FuncFormatter(setting_text))
     axes.set_xlim(settings[0] / 1.25, settings[-1] * 1.25)
 
 
@@ -167,19 +173,19 @@ def variant_handles(variants: Sequence[str], **given: bool) -> list[Any]:
 
 
 def legend(figure: Figure, handles: Sequence[Any]) -> None:
-    """Below all panels."""
+    """A legend below all panels, in as few rows as fit."""
     labels = [handle.get_label() for handle in handles]
     columns = math.ceil(len(labels) / _legend_rows(labels, figure.get_figwidth()))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
 def legend_height(labels: Sequence[str], width: float) -> float:
-    """Inches."""
+    """Height of the legend in inches, for a figure of this width in inches."""
     return 0.15 * _legend_rows(labels, width)
 
 
 def _legend_rows(labels: Sequence[str], width: float) -> int:
-    """The fewest whose columns fit in the width; a letter takes some 0.056 inches."""
+    """The fewest rows whose columns fit in the width; a letter takes some 0.056 inches."""
     for rows in range(1, len(labels)):
         columns = np.array_split([len(label) for label in labels], math.ceil(len(labels) / rows))
         if sum(0.45 + 0.056 * max(column) for column in columns) <= width:
@@ -188,6 +194,6 @@ def _legend_rows(labels: Sequence[str], width: float) -> int:
 
 
 def legend_above(axes: Axes, handles: Sequence[Any]) -> None:
-    """Between one panel and its title."""
+    """A legend between one panel and its title."""
     close: dict[str, Any] = {"bbox_to_anchor": (0, 0.98), "borderpad": 0, "handlelength": 1.4}
     axes.legend(handles=handles, ncols=min(len(handles), 3), loc="lower left", **close)

@@ -1,4 +1,4 @@
-"""Where a sample is drawn: a body seen from a side and above, or a plane through a volume."""
+"""How a sample is seen: a body from a side and above, or a plane through a volume."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from slipstream.reports.draw.style import with_unit
 AXES = ("x", "y", "z")
 BODY = "#9e9e9e"
 
-_COLUMNS = 400  # of a picture, after averaging
-_OVER = 2  # of a body, whose outline is to be smooth
-_LARGEST = 0.03  # of the width of the picture: how far a point may reach in any case
-_ENOUGH = 50_000  # points nearest to a plane, among which the neighbours are looked for
+_COLUMNS = 400  # pixels across a picture, after averaging
+_OVER = 2  # pixels averaged along each axis of a body's picture, for a smooth outline
+_LARGEST = 0.03  # how far any point may reach, as a share of the picture's width
+_ENOUGH = 50_000  # points nearest to a plane among which neighbours are searched
 _LIGHT = np.array([-0.4, 0.55, 0.73])
 
 
 @dataclass(frozen=True, eq=False)
 class Canvas:
-    """Where a sample is drawn; every field of it is painted on the same one."""
+    """Pixels of one sample; all of its fields are painted on the same canvas."""
 
     raster: Raster
     light: Floats | None = None
-    """0 to 1 per pixel."""
+    """How bright each pixel is, from 0 to 1."""
     grey: Mask | None = None
-    """Where the body is."""
+    """Pixels inside the body, painted grey."""
     over: int = 1
     """Pixels averaged along each axis."""
     extent: tuple[float, float, float, float] | None = None
@@ -51,7 +51,7 @@ class Canvas:
     triad: Floats | None = None  # 3 3, the axes as (right, up, towards the viewer)
 
     def image(self, values: Floats, colours: Colormap, norm: Normalize) -> Floats:
-        """Red, green, blue on white, rows from the lowest."""
+        """Red, green and blue of each pixel, white where nothing is; the lowest row is first."""
         picture = self.raster.paint(np.asarray(values, np.float64))
         rgb = colours(norm(np.ma.masked_invalid(picture)))[..., :3]
         if self.light is not None:
@@ -64,10 +64,11 @@ class Canvas:
 
 
 def camera(coords: Floats) -> Floats:
-    """Right, up and towards the viewer, as rows: from the front, to a side, and above.
+    """The directions right, up and towards the viewer, as rows of a matrix.
 
-    The body lies along the picture, z upwards unless that is its longest axis. Flow along +x goes
-    to the right or away from the viewer. The flatter the body, the more it is seen from above.
+    The viewer stands in front of the body, to one side and above. The body lies along the picture,
+    z upwards unless z is its longest axis. Flow along +x goes to the right or away from the viewer.
+    The flatter the body, the more it is seen from above: a cube from 18 degrees, a plate from 53.
     """
     extents = np.ptp(coords, axis=0)
     longest = int(np.argmax(extents))
@@ -83,22 +84,25 @@ def camera(coords: Floats) -> Floats:
 
 
 def _length(coords: Floats, level: list[int]) -> tuple[Floats, Floats]:
-    """Along a body and across it, in the plane of two axes: a swept wing goes with its sweep."""
+    """Directions along a body and across it, in the plane of two axes.
+
+    They are its principal axes where these are clear, so that a swept wing is seen along its sweep.
+    """
     flat = coords[:, level] - coords[:, level].mean(0)
     sizes, directions = np.linalg.eigh(flat.T @ flat)
     if sizes[1] < 2 * sizes[0]:  # no clear direction: along an axis
         directions = np.eye(2)[:, np.argsort(np.ptp(flat, axis=0), kind="stable")]
-    found = np.zeros((2, 3))
-    found[:, level] = directions.T
-    largest = np.take_along_axis(found, np.abs(found).argmax(1)[:, None], 1)
-    across, along = found * np.sign(largest)
+    axes = np.zeros((2, 3))
+    axes[:, level] = directions.T
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(1)[:, None], 1)
+    across, along = axes * np.sign(largest)
     return along, across
 
 
 def surface_canvas(
     coords: Array, normals: Array | None = None, triangles: NDArray[np.int32] | None = None
 ) -> Canvas:
-    """A body as its mesh, or as splats around its points."""
+    """A body drawn by its triangles, or by discs around its points where it has no triangles."""
     view = camera(coords)
     turned = np.asarray(coords, np.float64) @ view.T
     low, high = turned.min(0), turned.max(0)
@@ -135,11 +139,12 @@ def section_canvas(
     body: Array | None = None,
     wall_distance: Array | None = None,
 ) -> Canvas:
-    """A plane through a volume: points near it, by their own spacing, are interpolated to it.
+    """A plane through a volume, to which the points near it are interpolated.
 
-    By default it goes through the middle of the axis of smallest extent. Where some points lie
-    very far out, the picture shows the 99 % in the middle. The body is known by points of its
-    surface, or by how far from it each point is.
+    How near a point must be follows from the spacing of the points around it. By default the plane
+    goes through the middle of the axis of smallest extent. Where some points lie very far out, the
+    picture shows the 99 % in the middle. The cut through the body is found from points of its
+    surface (`body`), or from each point's distance to it (`wall_distance`).
     """
     points = np.asarray(coords, np.float64)
     if axis is None:
@@ -172,11 +177,14 @@ def section_canvas(
 
 
 def _window(flat: Floats) -> tuple[Floats, Floats]:
-    """Lower corner and size of what is shown."""
+    """Lower corner and size of what is shown.
+
+    Along an axis whose whole range is over 1.5 times that of the middle 99 %, only these are shown.
+    """
     ends = np.percentile(flat, [0, 0.5, 99.5, 100], axis=0)
-    spread = (ends[3] - ends[0]) > 1.5 * (ends[2] - ends[1])
-    low = np.where(spread, ends[1], ends[0])
-    return low, np.maximum(np.where(spread, ends[2], ends[3]) - low, 1e-12)
+    cropped = (ends[3] - ends[0]) > 1.5 * (ends[2] - ends[1])
+    low = np.where(cropped, ends[1], ends[0])
+    return low, np.maximum(np.where(cropped, ends[2], ends[3]) - low, 1e-12)
 
 
 def _near_plane(positions: Floats, shape: tuple[int, int]) -> Raster:
@@ -189,29 +197,30 @@ def _near_plane(positions: Floats, shape: tuple[int, int]) -> Raster:
     chosen = candidates[reaching]
     if not len(chosen):
         return Raster(shape, chosen, chosen, np.zeros(0))
-    found = scatter(positions[chosen], radii[reaching], shape)
-    return Raster(shape, found.pixels, chosen[found.points], found.weights)
+    raster = scatter(positions[chosen], radii[reaching], shape)
+    return Raster(shape, raster.pixels, chosen[raster.points], raster.weights)
 
 
 def _reach(positions: Floats, shape: tuple[int, int]) -> Floats:
-    """Radii that leave no holes between random points; points far from all others do not grow."""
+    """Radii that leave no holes between random points, bounded for points far from all others."""
     radii = 1.5 * spacing(positions)
     return np.minimum(radii, max(_LARGEST * shape[1], 3 * float(np.median(radii))))
 
 
 def _inside(body: Floats, shape: tuple[int, int], fluid: Mask) -> Mask:
-    """The cut through a body from its surface points: what the border of the picture cannot see.
+    """The cut through a body, from its surface points: what cannot be reached from the border.
 
-    The wall is as thick as its points reach to leave no gaps; its outer half is given back.
+    Surface points are drawn large enough to leave no gaps in the wall. This makes the wall too
+    thick by their radius on the outside, so the outside is grown by that many pixels at the end.
     """
-    found = _near_plane(body, shape)
-    wall = found.covered
+    surface = _near_plane(body, shape)
+    wall = surface.covered
     if not wall.any():
         return wall
     outside = np.zeros(shape, bool)
     outside[[0, -1]], outside[:, [0, -1]] = True, True
     outside = _flooded(outside & fluid & ~wall, wall)
-    for _ in range(round(float(np.median(_reach(body[found.shown], shape))))):
+    for _ in range(round(float(np.median(_reach(body[surface.shown], shape))))):
         outside[1:-1, 1:-1] |= (
             outside[:-2, 1:-1] | outside[2:, 1:-1] | outside[1:-1, :-2] | outside[1:-1, 2:]
         )
@@ -219,9 +228,10 @@ def _inside(body: Floats, shape: tuple[int, int], fluid: Mask) -> Mask:
 
 
 def _solid(positions: Floats, distances: Floats, shape: tuple[int, int]) -> Mask:
-    """What no point is nearer to than to the wall: round each point there is fluid up to the wall.
+    """The cut through a body, from the distance of each point to the wall.
 
-    Where that leaves something open towards the border, points are missing and not fluid.
+    A ball around a point with its distance as radius holds fluid only; what no ball covers is
+    solid. Uncovered pixels connected to the border are places without points, and not solid.
     """
     squared = distances**2 - positions[:, 2] ** 2
     cut = np.flatnonzero((squared > 0) & (distances > 0))
@@ -235,7 +245,7 @@ def _solid(positions: Floats, distances: Floats, shape: tuple[int, int]) -> Mask
 
 
 def _fill_disc(mask: Mask, x: float, y: float, radius: float) -> None:
-    """Pixels whose centres lie within a circle."""
+    """Set the pixels whose centres lie within a circle."""
     rows, columns = mask.shape
     top, bottom = max(0, math.floor(y - radius)), min(rows, math.ceil(y + radius))
     left, right = max(0, math.floor(x - radius)), min(columns, math.ceil(x + radius))

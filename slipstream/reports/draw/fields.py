@@ -26,15 +26,15 @@ SEQUENTIAL, DIVERGING, UNSURE = "viridis", "RdBu_r", "cividis"
 ERROR = LinearSegmentedColormap.from_list(
     "error", ["#f4f4f4", "#fdd49e", "#fc8d59", "#d7301f", "#7f0000", "#2a0008"]
 )
-"""From the colour of a bare body to nearly black, ever darker."""
+"""From nearly white, for no error, to nearly black, always darker for a larger error."""
 SHARE = LinearSegmentedColormap.from_list(
     "share", ["#f4f4f4", "#c6dbef", "#6baed6", "#2171b5", "#08306b"]
 )
 
-_ABREAST = 4  # variants beside the truth
+_ABREAST = 4  # variants in a row, beside the truth
 _CLIPPED = 0.5  # percent of the values beyond either end of a scale
 _MISSING = "#c8c8c8"
-_SMALL = 6.5  # points of a title above a section, which coordinates make narrower
+_SMALL = 6.5  # font size of a title above a section, whose panels are narrowed by tick labels
 
 
 def field_figure(
@@ -68,12 +68,12 @@ def field_figure(
             body=body,
             wall_distance=scene.wall_distance,
         )
-    with style.house():
+    with style.figure_settings():
         return _blocks(scene, shown, tuple(variants), canvas)
 
 
 def _blocks(scene: Scene, shown: SceneField, variants: tuple[str, ...], canvas: Canvas) -> Figure:
-    """Two rows for every four variants."""
+    """For every four variants a row of values and a row of errors."""
     blocks = [variants[k : k + _ABREAST] for k in range(0, len(variants), _ABREAST)]
     below = 0.0 if canvas.extent is None else 0.3
     figure, grid = _grid(2 * len(blocks), 1 + len(blocks[0]), canvas, beside=1.0, below=below)
@@ -103,16 +103,20 @@ def _blocks(scene: Scene, shown: SceneField, variants: tuple[str, ...], canvas: 
 
 
 def value_scale(truth: Floats) -> tuple[Colormap, Normalize]:
-    """Of values: about zero where they have both signs in earnest; the outermost are clipped."""
+    """Colours of values, without the outermost ones.
+
+    The scale is symmetric about zero where either sign reaches more than 15 % as far as the other:
+    -0.2 to 1 becomes -1 to 1, and -0.1 to 1 stays.
+    """
     low, high = _ends(truth)
     if low < 0 < high and min(-low, high) > 0.15 * max(-low, high):
-        most = max(-low, high)
-        return _colours(DIVERGING), Normalize(-most, most)
+        largest = max(-low, high)
+        return _colours(DIVERGING), Normalize(-largest, largest)
     return _colours(SEQUENTIAL), Normalize(low, high)
 
 
 def error_scale(errors: Sequence[Floats]) -> tuple[Colormap, Normalize]:
-    """Of absolute errors, from zero, over all variants."""
+    """Colours of absolute errors, from zero to the largest of all variants."""
     return ERROR.with_extremes(bad=_MISSING), Normalize(
         0, max(_ends(each)[1] for each in errors) or 1.0
     )
@@ -133,9 +137,10 @@ def _colours(name: str) -> Colormap:
 def _grid(
     rows: int, columns: int, canvas: Canvas, *, beside: float, below: float
 ) -> tuple[Figure, NDArray[Any]]:
-    """Panels of the canvas's proportions, five of them to a page's width.
+    """Panels of the canvas's proportions, five across a page.
 
-    `beside` and `below` are inches for what stands around them, below two rows each.
+    `beside` is the room for colour bars in inches, `below` that for axis labels under each second
+    row.
     """
     panel = (style.PAGE - 1.0) / 5 if columns >= 4 else 1.6
     height = panel * canvas.raster.shape[0] / canvas.raster.shape[1]
@@ -156,9 +161,9 @@ def _show(
 def _bar(
     figure: Figure, image: AxesImage, values: Sequence[Floats], panels: NDArray[Any], **where: Any
 ) -> Colorbar:
-    """The scale of some panels, pointed where values go beyond it."""
-    every = np.asarray(image.norm(np.concatenate(values)))  # 0 to 1 on the scale
-    beyond = bool(np.any(every < 0)), bool(np.any(every > 1))
+    """The colour bar of some panels, with a pointed end where values go beyond it."""
+    places = np.asarray(image.norm(np.concatenate(values)))  # 0 to 1 on the scale
+    beyond = bool(np.any(places < 0)), bool(np.any(places > 1))
     extend = {(True, True): "both", (True, False): "min", (False, True): "max"}.get(beyond)
     given = {"aspect": 12, "pad": 0.01, "fraction": 0.05, "extend": extend or "neither", **where}
     bar = figure.colorbar(image, ax=list(panels), **given)
@@ -168,7 +173,7 @@ def _bar(
 
 
 def _remarks(axes: Axes, canvas: Canvas, lines: Sequence[str]) -> None:
-    """Which sample, and how it is seen, where there is no picture."""
+    """Write into the free panel which sample it is; with a body, draw how its axes are turned."""
     text = "\n".join(textwrap.fill(line, 24) for line in lines if line)
     axes.text(0.0, 0.95, text, transform=axes.transAxes, va="top", color=style.MUTED, fontsize=6)
     if canvas.triad is None:
@@ -178,7 +183,7 @@ def _remarks(axes: Axes, canvas: Canvas, lines: Sequence[str]) -> None:
     for name, (right, up, _) in zip(AXES, canvas.triad, strict=True):
         end = np.array([66 + 16 * right, 8 + 16 * up])
         if any(np.linalg.norm(end - other) < 6 for other in labelled):
-            continue
+            continue  # two names would overlap: this axis is seen from its end
         labelled.append(end)
         start, tip = (66, 8), (66 + 11 * right, 8 + 11 * up)
         axes.annotate("", tip, start, "axes points", "axes points", arrowprops=arrow)
@@ -187,7 +192,7 @@ def _remarks(axes: Axes, canvas: Canvas, lines: Sequence[str]) -> None:
 
 
 def _label_edges(grid: NDArray[Any], canvas: Canvas) -> None:
-    """Coordinates of a section below and at the left only; nothing around empty places."""
+    """Label the axes of a section at the lowest and leftmost panels only; hide empty panels."""
     for (row, column), axes in np.ndenumerate(grid):
         if canvas.extent is None or not axes.images:
             axes.set_axis_off()
@@ -208,7 +213,7 @@ def slice_figure(
     similarities: Sequence[float],
     labels: Sequence[str],
 ) -> Figure:
-    """Matched slice functions of two runs, a row each, and the entropy of every point.
+    """Matched slice functions of two runs, one row per run, and the entropy of every point.
 
     `tops` holds K functions (K N) of each run, each drawn over its own maximum; `similarities` are
     the cosines of the K pairs. The entropies, in nats, share a scale.
@@ -218,7 +223,7 @@ def slice_figure(
     canvas = surface_canvas(coords, normals)
     seen = [each[canvas.raster.shown] for each in entropies]
     _, spread = value_scale(np.concatenate(seen))
-    with style.house():
+    with style.figure_settings():
         figure, grid = _grid(len(labels), count + 1, canvas, beside=0.3, below=0.3)
         for row, top, entropy, label in zip(grid, tops, entropies, labels, strict=True):
             for axes, function in zip(row[:-1], top, strict=True):

@@ -20,6 +20,7 @@ from slipstream.reports.draw import style
 from slipstream.reports.draw.axes import (
     BARS,
     doubling_axis,
+    empty_panel,
     finite,
     handle,
     legend,
@@ -31,11 +32,18 @@ from slipstream.reports.draw.axes import (
     note,
     panels,
     rows_axis,
-    say,
     thousands,
     variant_handles,
 )
-from slipstream.reports.draw.style import BAND, MUTED, house, look_of, new_figure, plain, with_unit
+from slipstream.reports.draw.style import (
+    BAND,
+    MUTED,
+    figure_settings,
+    look_of,
+    new_figure,
+    plain,
+    with_unit,
+)
 
 TYING = {
     BASELINE: "attention, tied",
@@ -51,18 +59,18 @@ _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
-class Point:
-    """A variant at one setting of a sweep."""
+class SweepPoint:
+    """The error of a variant at one setting of a sweep."""
 
     variant: str
     at: int
     """The slice count, or the depth."""
     error: float
     std: float | None = None
-    """Over the seeds; None for a single one."""
+    """Standard deviation over the seeds; None for a single seed."""
     experiment: str = ""
     step: int = 0
-    """That the error is of; 0 where it is not to be said."""
+    """The training step at which the error was measured; 0 is not printed."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +92,10 @@ class LayerEntropy:
     entropies: tuple[float, ...]
     """Mean over the points, in nats."""
     effective: tuple[float, ...]
-    """Number of slices in use."""
+    """Effective number of slices."""
 
 
-@house()
+@figure_settings()
 def ratio_plot(rows: Sequence[Row]) -> Figure:
     """Error of each variant over the baseline's, a line for each experiment.
 
@@ -117,7 +125,7 @@ def ratio_plot(rows: Sequence[Row]) -> Figure:
 def _ratio_line(
     axes: Axes, place: int, rows: Sequence[Row], variants: Sequence[str]
 ) -> list[float]:
-    """One experiment; the ends of what is drawn."""
+    """Draw one experiment, and return the ends of everything drawn, from which the axis follows."""
     base = next((row for row in rows if row.variant == BASELINE), None)
     if base is None or not base.mean > 0:
         note(axes, "no baseline", (1, place), (4, 0), color=MUTED, va="center")
@@ -134,19 +142,19 @@ def _ratio_line(
     return ends
 
 
-@house()
+@figure_settings()
 def controls(
     *,
     grid: Sequence[Row] = (),
-    slices: Sequence[Point] = (),
+    slices: Sequence[SweepPoint] = (),
     capacity: Sequence[Row] = (),
     parameters: Mapping[str, int] | None = None,
     fields: Sequence[FieldRatio] = (),
 ) -> Figure:
-    """Four controls; one that was not run says so.
+    """Four controls, each in a panel, which reads "not run" where there are no results.
 
-    (a) Attention and tying, of one experiment; (b) the slice count; (c) capacity, with the number
-    of `parameters` of each variant; (d) the fields one by one.
+    (a) Attention and tying, in one experiment (`grid`); (b) the number of slices; (c) capacity,
+    with the number of `parameters` of each variant; (d) the ratio of each field.
     """
     figure = new_figure(style.PAGE, 4.2 + 0.06 * max(0, len(fields) - 16))
     places = figure.subplots(2, 2).ravel()
@@ -162,25 +170,25 @@ def controls(
 
 
 def _tying(axes: Axes, rows: Sequence[Row]) -> None:
-    found = {row.variant: row for row in rows if finite(row.mean)}
-    base = found.get(BASELINE)
+    by_variant = {row.variant: row for row in rows if finite(row.mean)}
+    base = by_variant.get(BASELINE)
     if base is None or not base.mean > 0:
-        return say(axes)
+        return empty_panel(axes)
     spread = 100 * (base.std or 0.0) / base.mean
     axes.axvspan(-spread, spread, color=BAND, lw=0)
     axes.axvline(0, color="black", lw=0.6)
-    shown = [variant for variant in TYING if variant in found]
+    shown = [variant for variant in TYING if variant in by_variant]
     for place, variant in enumerate(shown):
-        row = found[variant]
+        row = by_variant[variant]
         bar = None if row.std is None else 100 * row.std / base.mean
         mark(axes, look_of(variant), 100 * (row.mean / base.mean - 1), place, xerr=bar)
     rows_axis(axes, [TYING[variant] for variant in shown])
     axes.set_xlabel(f"change of error [%], {base.experiment}")
 
 
-def _slice_counts(axes: Axes, points: Sequence[Point]) -> None:
+def _slice_counts(axes: Axes, points: Sequence[SweepPoint]) -> None:
     if not points:
-        return say(axes)
+        return empty_panel(axes)
     _sweep(axes, points)
     axes.set_xlabel("slices $G$")
     axes.set_ylabel("validation error")
@@ -191,7 +199,7 @@ def _slice_counts(axes: Axes, points: Sequence[Point]) -> None:
 def _capacity(axes: Axes, rows: Sequence[Row], parameters: Mapping[str, int]) -> None:
     rows = [row for row in rows if row.variant in CAPACITY and finite(row.mean)]
     if not rows:
-        return say(axes)
+        return empty_panel(axes)
     experiments = _in_order(row.experiment for row in rows)
     for row in rows:
         at = experiments.index(row.experiment) + 0.27 * (CAPACITY.index(row.variant) - 1)
@@ -213,7 +221,7 @@ def _capacity(axes: Axes, rows: Sequence[Row], parameters: Mapping[str, int]) ->
 def _per_field(axes: Axes, fields: Sequence[FieldRatio]) -> None:
     known = [(f.experiment, f.field, f.measured) for f in fields if finite(f.measured)]
     if not known:
-        return say(axes)
+        return empty_panel(axes)
     experiments = _in_order(experiment for experiment, _, _ in known)
     ratios = [1.0, *(ratio for _, _, ratio in known)]
     middle = math.sqrt(min(ratios) * max(ratios))
@@ -222,7 +230,7 @@ def _per_field(axes: Axes, fields: Sequence[FieldRatio]) -> None:
         for k, (field, ratio) in enumerate(own):
             place = row + 0.7 * ((k + 0.5) / len(own) - 0.5)
             mark(axes, style.series_look(k), ratio, place)
-            left = ratio > middle  # its name, on the side where there is room
+            left = ratio > middle  # the name goes to the side that has more room
             side: dict[str, Any] = {"ha": "right" if left else "left", "va": "center"}
             note(axes, plain(field), (ratio, place), (-4 if left else 4, 0), **side)
     axes.axvline(1, color="black", lw=0.6, zorder=1)
@@ -231,7 +239,7 @@ def _per_field(axes: Axes, fields: Sequence[FieldRatio]) -> None:
     axes.set_xlabel("test error of mlp-only over the baseline's")
 
 
-@house()
+@figure_settings()
 def validation_curves(curves: Sequence[Curve]) -> Figure:
     """Validation error against the step, a panel for each experiment and a line for each seed."""
     _check_some("curves", curves)
@@ -243,7 +251,7 @@ def validation_curves(curves: Sequence[Curve]) -> Figure:
         axes.set_title(experiment)
         shown = [c for c in curves if c.experiment == experiment and c.errors]
         if not shown:
-            say(axes, "no validation")
+            empty_panel(axes, "no validation")
             continue
         for curve in sorted(shown, key=lambda c: (variants.index(c.variant), c.seed)):
             steps = sorted(curve.errors)
@@ -259,9 +267,9 @@ def validation_curves(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-@house()
-def depth_sweep(points: Sequence[Point]) -> Figure:
-    """Error against the depth, and over the baseline's at the same depth.
+@figure_settings()
+def depth_sweep(points: Sequence[SweepPoint]) -> Figure:
+    """Error against the depth, and its ratio to the baseline's error at the same depth.
 
     Bars are one standard deviation, where it is known.
     """
@@ -272,13 +280,13 @@ def depth_sweep(points: Sequence[Point]) -> Figure:
     log_axis(left, "y", [p.error for p in points])
     left.set_ylabel("validation error")
     bases = {p.at: p for p in points if p.variant == BASELINE and p.error > 0}
-    ratios = [_over(p, bases[p.at]) for p in points if p.at in bases and p.variant != BASELINE]
+    ratios = [_ratio_to(bases[p.at], p) for p in points if p.at in bases and p.variant != BASELINE]
     if ratios:
         right.axhline(1, color=look_of(BASELINE).colour, lw=0.8)
         _sweep(right, ratios)
         log_axis(right, "y", [1.0, *(p.error for p in ratios)], suffix="×")
     else:
-        say(right, "no baseline to compare with")
+        empty_panel(right, "no baseline to compare with")
     right.set_ylabel("error over the baseline's")
     for axes in (left, right) if ratios else (left,):
         axes.set_title(_of_sweep(points))
@@ -288,23 +296,23 @@ def depth_sweep(points: Sequence[Point]) -> Figure:
     return figure
 
 
-def _over(point: Point, base: Point) -> Point:
-    """Without a spread where that of one is not known."""
+def _ratio_to(base: SweepPoint, point: SweepPoint) -> SweepPoint:
+    """The point with its error over the baseline's; the spread is None unless both have one."""
     ratio, std = point.error / base.error, None
     if point.std is not None and base.std is not None:
         std = ratio * math.hypot(point.std / point.error, base.std / base.error)
-    return Point(point.variant, point.at, ratio, std)
+    return SweepPoint(point.variant, point.at, ratio, std)
 
 
-def _of_sweep(points: Sequence[Point]) -> str:
-    """Experiment and steps, as "poisson, 4,000 steps"; what is not told is left out."""
+def _of_sweep(points: Sequence[SweepPoint]) -> str:
+    """Experiment and steps, as "poisson, 4,000 to 8,000 steps"; either is left out if not given."""
     names = _in_order(point.experiment for point in points if point.experiment)
     steps = sorted({point.step for point in points if point.step})
     ends = [f"{step:,}" for step in dict.fromkeys((*steps[:1], *steps[-1:]))]
     return ", ".join([*names, *([f"{' to '.join(ends)} steps"] if ends else [])])
 
 
-def _sweep(axes: Axes, points: Sequence[Point]) -> None:
+def _sweep(axes: Axes, points: Sequence[SweepPoint]) -> None:
     """Lines over settings that double, with a bar at each point whose spread is known."""
     for variant in in_table_order(p.variant for p in points):
         own = sorted((p for p in points if p.variant == variant and finite(p.error)), key=_at)
@@ -315,9 +323,9 @@ def _sweep(axes: Axes, points: Sequence[Point]) -> None:
     doubling_axis(axes, [p.at for p in points])
 
 
-@house()
+@figure_settings()
 def systems(rows: Sequence[Measurement]) -> Figure:
-    """Memory and time: a panel for each quantity and axis; a cross is what did not fit."""
+    """Memory and time: a panel for each quantity and axis; a cross stands for what did not fit."""
     _check_some("rows", rows)
     kinds = _in_order((row.quantity, row.unit, row.axis) for row in rows)
     series = _in_order(row.series for row in rows)
@@ -346,7 +354,7 @@ def systems(rows: Sequence[Measurement]) -> Figure:
 
 
 def _scales(axes: Axes, rows: Sequence[Measurement]) -> None:
-    """Logarithmic in what spans a factor of eight, from zero in what does not."""
+    """A logarithmic y axis where the values span a factor of eight, else a linear one from zero."""
     doubling_axis(axes, [row.at for row in rows])
     values = [row.value for row in rows if finite(row.value)]
     if values and min(values) > 0 and max(values) >= 8 * min(values):
@@ -355,9 +363,9 @@ def _scales(axes: Axes, rows: Sequence[Measurement]) -> None:
         axes.set_ylim(0, 1.12 * max(values))
 
 
-@house()
+@figure_settings()
 def locality(rows: Sequence[FieldRatio]) -> Figure:
-    """What removing the coupling costs each field, measured beside predicted."""
+    """The error of each field without coupling over the baseline's, measured and predicted."""
     _check_some("rows", rows)
     figure = new_figure(style.COLUMN * 1.25, 0.85 + 0.3 * len(rows))
     axes = figure.subplots()
@@ -389,9 +397,9 @@ def locality(rows: Sequence[FieldRatio]) -> Figure:
     return figure
 
 
-@house()
+@figure_settings()
 def entropy(runs: Sequence[LayerEntropy]) -> Figure:
-    """Mean entropy of a point over the slices, and slices in use, by layer."""
+    """Mean entropy of the points' slice weights, and effective number of slices, by layer."""
     _check_some("runs", runs)
     variants = in_table_order(run.variant for run in runs)
     figure, (left, right) = panels(2, 1.8, headings(variants))
@@ -423,5 +431,5 @@ def _in_order(items: Iterable[_Item]) -> list[_Item]:
     return list(dict.fromkeys(items))
 
 
-def _at(point: Point) -> int:
+def _at(point: SweepPoint) -> int:
     return point.at

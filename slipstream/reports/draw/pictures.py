@@ -13,7 +13,7 @@ from slipstream.models.variants import BASELINE, POINTWISE
 from slipstream.reports.content import Picture, Scene
 from slipstream.reports.draw import figures
 from slipstream.reports.draw.fields import field_figure, slice_figure
-from slipstream.reports.draw.figures import FieldRatio, LayerEntropy, Point
+from slipstream.reports.draw.figures import FieldRatio, LayerEntropy, SweepPoint
 from slipstream.reports.draw.scenes import match_runs
 from slipstream.reports.draw.style import save, svg_text
 from slipstream.reports.study.gather import RunData
@@ -23,15 +23,15 @@ from slipstream.reports.study.system_tables import system_points
 from slipstream.runs.evaluation_file import Evaluation
 
 _NEAR_WALL = 0.05
-"""Share of the points that are taken for those at the wall."""
+"""Share of the points, those with the smallest distance, that count as lying at the wall."""
 
 _FIXED = ("ratios", "curves", "controls", "depth", "locality", "systems")
 NAMES = (*_FIXED, "field-*", "entropy-*", "slices-*")
-"""Of all figures that a report may have, as patterns."""
+"""Patterns for the names of all figures that a report may have."""
 
 
 class Gallery:
-    """Draws figures: into files, where a folder is given, and as SVG for the page."""
+    """Turns figures into pictures of the page, and writes them into a folder if one is given."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -45,20 +45,20 @@ class Gallery:
 def error_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
     groups = main_groups(runs)
     rows = [row for group in groups for row in group.rows()]
-    found = []
+    pictures = []
     if any(row.ratio is not None and row.variant != BASELINE for row in rows):
         caption = (
             "Validation error of each variant over the baseline's; bars: one standard deviation."
         )
-        found.append(
+        pictures.append(
             gallery.picture("ratios", "Cost of each ablation", caption, figures.ratio_plot(rows))
         )
     curves = [run.curve for group in groups for run in group.runs if run.curve.errors]
     if curves:
         caption = "Validation error against the training step, a line a seed."
         drawn = figures.validation_curves(curves)
-        found.append(gallery.picture("curves", "Validation curves", caption, drawn))
-    return found
+        pictures.append(gallery.picture("curves", "Validation curves", caption, drawn))
+    return pictures
 
 
 def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
@@ -70,7 +70,7 @@ def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]
     three = {BASELINE, POINTWISE, "mlp-only-wide"}
     capacity = [group for group in groups if three <= set(group.variants)]
     counts = _sweep_points(runs, "slices", (BASELINE, "no-token-attention"))
-    found = []
+    pictures = []
     if grid or capacity or counts:
         drawn = figures.controls(
             grid=grid.rows() if grid else (),
@@ -84,7 +84,7 @@ def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]
             " number of slices. (c) Capacity control. (d) Test error of mlp-only over baseline, per"
             " variable. Bars, and the band in (a): one standard deviation."
         )
-        found.append(gallery.picture("controls", "Four controls", caption, drawn))
+        pictures.append(gallery.picture("controls", "Four controls", caption, drawn))
     depths = _sweep_points(runs, "layers", {run.variant for run in runs})
     if depths:
         caption = (
@@ -92,16 +92,21 @@ def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]
             " one standard deviation, where there are several seeds."
         )
         drawn = figures.depth_sweep(depths)
-        found.append(gallery.picture("depth", "Depth sweep", caption, drawn))
-    return found
+        pictures.append(gallery.picture("depth", "Depth sweep", caption, drawn))
+    return pictures
 
 
-def _sweep_points(runs: Sequence[RunData], field: Swept, variants: Iterable[str]) -> list[Point]:
-    """Of the first experiment that was swept; runs that failed to train are the table's to tell."""
+def _sweep_points(
+    runs: Sequence[RunData], field: Swept, variants: Iterable[str]
+) -> list[SweepPoint]:
+    """The points of the first experiment that was swept.
+
+    Variants with a failed run are left out; the table of the sweep names them in its notes.
+    """
     groups = next(iter(sweep(runs, field)), [])
     shown = swept_variants(groups) & set(variants)
     return [
-        Point(row.variant, group.at(field), row.mean, row.std, row.experiment, row.step)
+        SweepPoint(row.variant, group.at(field), row.mean, row.std, row.experiment, row.step)
         for group in groups
         for row in group.rows()
         if row.variant in shown - group.failures().keys()
@@ -110,16 +115,17 @@ def _sweep_points(runs: Sequence[RunData], field: Swept, variants: Iterable[str]
 
 def field_ratios(runs: Sequence[RunData]) -> list[FieldRatio]:
     """Test error of the pointwise model over the baseline's, and what the physics predicts."""
-    found = []
+    ratios = []
     for group in main_groups(runs):
-        errors, told = group.summaries("L1"), group.locality
+        errors, locality = group.summaries("L1"), group.locality
         for variant, variable in errors:
-            base, bare = errors[variant, variable].mean, errors.get((POINTWISE, variable))
-            if variant == BASELINE and variable and bare is not None and base:
-                limit = told.errors.get(variable) if told else None
+            base, pointwise = errors[variant, variable].mean, errors.get((POINTWISE, variable))
+            if variant == BASELINE and variable and pointwise is not None and base:
+                limit = locality.errors.get(variable) if locality else None
                 predicted = limit / base if limit is not None else None
-                found.append(FieldRatio(group.experiment, variable, bare.mean / base, predicted))
-    return found
+                measured = pointwise.mean / base
+                ratios.append(FieldRatio(group.experiment, variable, measured, predicted))
+    return ratios
 
 
 def locality_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
@@ -137,11 +143,14 @@ def locality_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture
 
 
 def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
-    """Of several samples of an experiment, all but the first have theirs in the name."""
-    found, begun = [], set()
+    """A picture for each field of each scene.
+
+    Of an experiment with several samples, all but the first carry the sample in their names.
+    """
+    pictures, experiments = [], set()
     for scene in scenes:
-        further = scene.experiment in begun
-        begun.add(scene.experiment)
+        further = scene.experiment in experiments
+        experiments.add(scene.experiment)
         axis, position = _section(scene)
         for field in scene.fields:
             drawn = field_figure(scene, field.name, scene.variants, axis=axis, position=position)
@@ -153,23 +162,27 @@ def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
             )
             title = f"{scene.experiment}: {field.name}"
             title += f", sample {scene.sample}" if further else ""
-            found.append(gallery.picture(name, title, caption, drawn))
-    return found
+            pictures.append(gallery.picture(name, title, caption, drawn))
+    return pictures
 
 
 def _section(scene: Scene) -> tuple[str | None, float | None]:
-    """Along the stream, as aerodynamic data have it in x and z, where most of the body is."""
+    """Axis and position of the section through a scene.
+
+    With distances to a wall the plane is that of x, along the stream, and z, upwards, at the y
+    where most points near the wall are. Without, both are None: the middle of the shortest axis.
+    """
     if scene.wall_distance is None:
         return None, None
     across = scene.coords[:, 1]
     near = across[scene.wall_distance <= np.quantile(scene.wall_distance, _NEAR_WALL)]
     counts, edges = np.histogram(near, bins=20)
-    most = int(counts.argmax())
-    return "y", float(edges[most : most + 2].mean())
+    fullest = int(counts.argmax())
+    return "y", float(edges[fullest : fullest + 2].mean())
 
 
 def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
-    found = []
+    pictures = []
     for group in main_groups(runs):
         layers = [_entropies(one) for one in group.first_seeds() if one.slices]
         if layers:
@@ -180,7 +193,7 @@ def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
             )
             name = f"entropy-{group.experiment}"
             drawn = figures.entropy(layers)
-            found.append(gallery.picture(name, "Entropy of the slices", caption, drawn))
+            pictures.append(gallery.picture(name, "Entropy of the slices", caption, drawn))
     for matched in match_runs(runs, (BASELINE, "no-token-attention")):
         if matched.normals is None:
             continue
@@ -198,8 +211,8 @@ def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
             f" Cosine similarity of the median pair of all: {matched.median:.2f}."
         )
         name = f"slices-{matched.experiment}"
-        found.append(gallery.picture(name, "Learned slice functions", caption, drawn))
-    return found
+        pictures.append(gallery.picture(name, "Learned slice functions", caption, drawn))
+    return pictures
 
 
 def _entropies(one: Evaluation) -> LayerEntropy:

@@ -19,11 +19,11 @@ Mask = NDArray[np.bool_]
 
 _NEIGHBOURS = 6
 _WINDOW = 12  # neighbours looked at on either side of a point along each curve
-_SMALLEST = 0.75  # pixels: more than half a diagonal, so that every splat has a pixel
-_FLAT = 0.2  # variance across a plane over the smaller one along it
-_FAINT = 1.0  # weight below which a pixel sees but rims of discs, beyond the edge of the body
-_FRAGMENTS = 1 << 21  # worked on at once
-_STEEPEST = 4.0  # slope of a splat's plane: beyond, it is seen edge on
+_SMALLEST = 0.75  # pixels: more than half a diagonal (0.71), so that every disc covers a pixel
+_FLAT = 0.2  # largest variance across a plane over the smaller one along it
+_FAINT = 1.0  # total weight below which a pixel is outside the body, touched by rims of discs only
+_FRAGMENTS = 1 << 21  # fragments held in memory at a time
+_STEEPEST = 4.0  # largest slope of a disc; a steeper disc is seen edge on
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Raster:
 
 
 class _Fragments(NamedTuple):
-    """Pixels under splats, with where each lies from the centre of its splat."""
+    """Pixels under discs; x and y run from the centre of the disc to that of the pixel."""
 
     points: Whole
     pixels: Whole
@@ -67,28 +67,28 @@ class _Fragments(NamedTuple):
 
 
 def spacing(points: Floats) -> Floats:
-    """About the distance of each point to its sixth neighbour; never less. Copies do not count."""
-    best = np.full(len(points), np.inf)
+    """The distance of each point to its sixth neighbour, or a little more; copies do not count."""
+    distances = np.full(len(points), np.inf)
     for order in _curves(points):
-        best[order] = np.minimum(best[order], _sixth_along(points[order]))
-    found = best[np.isfinite(best)]
-    return np.where(np.isfinite(best), best, found.max() if len(found) else 1.0)
+        distances[order] = np.minimum(distances[order], _sixth_along(points[order]))
+    known = distances[np.isfinite(distances)]
+    return np.where(np.isfinite(distances), distances, known.max() if len(known) else 1.0)
 
 
 def estimate_normals(points: Floats, radii: Floats) -> Floats:
-    """Across the plane through the neighbours of each point, towards the viewer.
+    """Normals of the plane through the neighbours of each point, towards the viewer.
 
-    Neighbours that lie in no plane, as at an edge, give the direction of the viewer itself.
+    Where the neighbours lie in no plane, as at an edge, the normal is the viewer's direction.
     """
     spread = np.zeros((len(points), 3, 3))
     for order in _curves(points):
-        placed, reach_of = points[order], radii[order]
+        ordered, reaches = points[order], radii[order]
         for step in range(1, min(_WINDOW, len(points) - 1) + 1):
-            apart = placed[step:] - placed[:-step]
+            apart = ordered[step:] - ordered[:-step]
             square = (apart**2).sum(1)
             outer = apart[:, :, None] * apart[:, None, :]
             for ends in (slice(step, None), slice(None, -step)):
-                near = np.maximum(1 - square / reach_of[ends] ** 2, 0)
+                near = np.maximum(1 - square / reaches[ends] ** 2, 0)
                 spread[order[ends]] += near[:, None, None] * outer
     sizes, directions = np.linalg.eigh(spread)
     normals = directions[:, :, 0] * np.where(directions[:, 2:, 0] < 0, -1, 1)
@@ -97,7 +97,10 @@ def estimate_normals(points: Floats, radii: Floats) -> Floats:
 
 
 def _curves(points: Floats) -> Iterator[Whole]:
-    """The points along three shifted Z-curves: neighbours without a tree."""
+    """The order of the points along three Z-curves.
+
+    Most near points are near in at least one order: where one curve jumps, a shifted one does not.
+    """
     span = float(np.ptp(points, axis=0).max()) or 1.0
     unit = (points - points.min(0)) / (2 * span)
     for shift in (0.0, 1 / 3, 0.45):
@@ -117,7 +120,7 @@ def _z_codes(unit: Floats) -> NDArray[np.uint64]:
 
 
 def _sixth_along(points: Floats) -> Floats:
-    """Distance to the sixth nearest of those at most `_WINDOW` places away in the order."""
+    """Distance of each point to the sixth nearest of the `_WINDOW` before and after it."""
     count = len(points)
     near = np.full((count, 2 * _WINDOW), np.inf)
     for step in range(1, min(_WINDOW, count - 1) + 1):
@@ -129,7 +132,7 @@ def _sixth_along(points: Floats) -> Floats:
 
 
 def splat(positions: Floats, radii: Floats, shape: tuple[int, int], normals: Floats) -> Raster:
-    """Discs in the surface around points, the nearest in front; what lies behind has no weight.
+    """Draw a disc in the surface around each point; only the nearest discs of a pixel have weight.
 
     A disc seen from behind counts as lying deeper by its diameter, so that the far side of a thin
     body stays hidden.
@@ -149,7 +152,7 @@ def splat(positions: Floats, radii: Floats, shape: tuple[int, int], normals: Flo
         inside = (away <= 1) | (flat <= _SMALLEST**2)
         np.maximum.at(nearest, part.pixels[inside], depth[inside])
         mass += np.bincount(part.pixels[inside], weights[inside], len(mass))
-        # Within half a radius of the front it is the same surface.
+        # Discs within half a radius of the nearest belong to the same surface.
         back = depth + radius / 2
         inside &= back >= nearest[part.pixels]
         parts.append([each[inside] for each in (part.pixels, part.points, weights, back)])
@@ -161,8 +164,9 @@ def splat(positions: Floats, radii: Floats, shape: tuple[int, int], normals: Flo
 def scatter(positions: Floats, radii: Floats, shape: tuple[int, int]) -> Raster:
     """Interpolate to the plane z = 0: each pixel from the points whose balls reach it.
 
-    The weights (Wendland's, over the volume of the ball) are turned so that the points balance
-    around the pixel: a linear field comes out exact wherever no weight would become negative.
+    Weights are Wendland's function over the volume of the ball, corrected so that the weighted mean
+    of a pixel's points lies at the pixel. A linear field is therefore exact, except where the
+    correction would make a weight negative.
     """
     radii = np.maximum(radii, _SMALLEST)
     parts = []
@@ -179,7 +183,11 @@ def scatter(positions: Floats, radii: Floats, shape: tuple[int, int]) -> Raster:
 
 
 def _lean(pixels: Whole, weights: Floats, apart: Floats) -> Floats:
-    """How far each point lies towards where the points of its pixel lean."""
+    """The share by which to reduce each weight, so that the points of a pixel balance around it.
+
+    With first moments m and second moments S of a pixel's points, that of a point at d is
+    d . S^-1 m: the sum of w (1 - d . S^-1 m) d is then m - S S^-1 m = 0.
+    """
     size = int(pixels.max(initial=-1)) + 1
     first = np.empty((size, 3))
     second = np.empty((size, 3, 3))
@@ -189,12 +197,12 @@ def _lean(pixels: Whole, weights: Floats, apart: Floats) -> Floats:
             moment = np.bincount(pixels, weights * apart[:, i] * apart[:, j], size)
             second[:, i, j] = second[:, j, i] = moment
     small = 1e-3 * np.trace(second, axis1=1, axis2=2) + 1e-30
-    turned = np.linalg.solve(second + small[:, None, None] * np.eye(3), first[..., None])[..., 0]
-    return (turned[pixels] * apart).sum(1)
+    solved = np.linalg.solve(second + small[:, None, None] * np.eye(3), first[..., None])[..., 0]
+    return (solved[pixels] * apart).sum(1)
 
 
 def _fragments(positions: Floats, radii: Floats, shape: tuple[int, int]) -> Iterator[_Fragments]:
-    """Splats of about the same size together, a bounded number at a time."""
+    """Pixels under each disc, for discs of about the same size together, some at a time."""
     halves = np.ceil(radii).astype(np.int64)
     ranks = np.ceil(2 * np.log2(halves)).astype(np.int64)
     for rank in np.unique(ranks):
@@ -219,7 +227,7 @@ def _pieces(chosen: Whole, each: int) -> Iterator[Whole]:
 def _squares(
     x: Floats, y: Floats, steps: Whole, shape: tuple[int, int]
 ) -> tuple[Whole, Whole, Mask]:
-    """Columns and rows of the squares at these corners (n, 1), and which lie in the picture."""
+    """Columns and rows of the pixels at `steps` from (x, y), each (n, 1), and which are inside."""
     across, up = (grid.ravel() for grid in np.meshgrid(steps, steps))
     columns, rows = x.astype(np.int64) + across, y.astype(np.int64) + up
     inside = (columns >= 0) & (columns < shape[1]) & (rows >= 0) & (rows < shape[0])
@@ -227,7 +235,7 @@ def _squares(
 
 
 def mesh(positions: Floats, triangles: Whole, shape: tuple[int, int]) -> Raster:
-    """Triangles, the nearest in front; within one the values are linear."""
+    """Draw triangles, the nearest in front; values are linear within a triangle."""
     parts = list(_triangle_parts(positions, triangles, shape))
     pixels, depths, corners, shares = (
         np.concatenate(column) for column in zip(*parts, strict=True)

@@ -1,4 +1,4 @@
-"""Predictions of several variants on one sample, as one scene; and the slices they learned."""
+"""Predictions of several variants on one sample as one scene, and the slices that they learned."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ from slipstream.reports.study.gather import RunData
 from slipstream.runs.prediction_file import Prediction, read_prediction
 
 MOST_POINTS = 40_000
-"""Of a scene: the page holds them all."""
+"""Points kept of a scene, all of which the page holds."""
 NORMAL = "normal"
-"""The feature by which a sample is known to be a surface."""
+"""A sample with this feature is a surface."""
 DISTANCES = ("signed_distance", "distance")
-"""Features that say how far the body is, in a volume."""
+"""Features with the distance to the body, in a volume."""
 SLICE_PAIRS = 3
 
 
 def read_scenes(runs: Sequence[RunData], problems: list[str]) -> list[Scene]:
-    """One for each sample that was pictured; of a variant, the prediction of its first seed.
+    """A scene for each sample with predictions; of a variant, the prediction of its first seed.
 
-    Files that cannot be read, or that are of other points, are told to `problems` and left out.
+    A file that cannot be read, or whose points differ from those of the other variants, is left
+    out, and a sentence about it is added to `problems`.
     """
-    found: dict[tuple[str, str], dict[str, Prediction]] = {}
+    samples: dict[tuple[str, str], dict[str, Prediction]] = {}
     for run in runs:
         for sample, file in run.predictions().items():
-            there = found.setdefault((run.config.experiment, sample), {})
-            if run.variant in there:
+            by_variant = samples.setdefault((run.config.experiment, sample), {})
+            if run.variant in by_variant:
                 continue
             try:
                 prediction = read_prediction(file)
-                _check_same_points(prediction, there, str(file))
+                _check_same_points(prediction, by_variant, str(file))
             except ValueError as error:
                 problems.append(f"{run.name} is not pictured: {error}")
                 continue
-            there[run.variant] = prediction
-    return [make_scene(by_variant) for by_variant in found.values() if by_variant]
+            by_variant[run.variant] = prediction
+    return [make_scene(by_variant) for by_variant in samples.values() if by_variant]
 
 
 def _check_same_points(
@@ -54,11 +55,11 @@ def _check_same_points(
             raise ValueError(
                 f"{where} must be of the points that the others were predicted at, got other points"
             )
-        return
+        return  # the others were compared with this one when they were read
 
 
 def make_scene(predictions: Mapping[str, Prediction]) -> Scene:
-    """Of predictions at the same points, by variant."""
+    """The scene of predictions by variant, all at the same points."""
     first = next(iter(predictions.values()))
     schema = first.schema
     unit = schema.coords[0].unit
@@ -79,10 +80,10 @@ def make_scene(predictions: Mapping[str, Prediction]) -> Scene:
 
 def _in_space(coords: Tensor) -> Array:
     """Three coordinates: missing ones are zero, further ones are left out."""
-    found = np.zeros((min(len(coords), MOST_POINTS), 3), np.float32)
+    in_space = np.zeros((min(len(coords), MOST_POINTS), 3), np.float32)
     given = _plain(coords)[:, :3]
-    found[:, : given.shape[1]] = given
-    return found
+    in_space[:, : given.shape[1]] = given
+    return in_space
 
 
 def _plain(tensor: Tensor) -> Array:
@@ -94,8 +95,8 @@ def _normals(prediction: Prediction) -> Array | None:
 
 
 def _wall_distance(prediction: Prediction) -> Array | None:
-    found = _feature(prediction, DISTANCES, components=1)
-    return None if found is None else found[:, 0]
+    distances = _feature(prediction, DISTANCES, components=1)
+    return None if distances is None else distances[:, 0]
 
 
 def _feature(prediction: Prediction, names: Sequence[str], components: int) -> Array | None:
@@ -112,14 +113,14 @@ def _scene_field(field: Field, predictions: Mapping[str, Prediction]) -> SceneFi
     columns, start = first.schema.columns(field.name), first.schema.columns("targets").start
     own = slice(columns.start - start, columns.stop - start)
     truth = _plain(first.truth[:, own])
-    values = {variant: _plain(found.values[:, own]) for variant, found in predictions.items()}
+    values = {v: _plain(prediction.values[:, own]) for v, prediction in predictions.items()}
     return SceneField(
         name=field.name if field.components == 1 else f"|{field.name}|",
         unit=field.unit,
         truth=_length(truth),
         predictions={variant: _length(value) for variant, value in values.items()},
         errors={v: np.linalg.norm(value - truth, axis=1) for v, value in values.items()},
-        relative={v: _known(found.errors[field.name]) for v, found in predictions.items()},
+        relative={v: _known(p.errors[field.name]) for v, p in predictions.items()},
     )
 
 
@@ -133,8 +134,10 @@ def _length(values: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class MatchedSlices:
-    """The closest slice functions of two variants on one sample, last layer: of a surface, those
-    on the side that is seen."""
+    """The closest pairs of slice functions of two variants on one sample, in the last layer.
+
+    On a surface, pairs on the side that the picture shows come first.
+    """
 
     experiment: str
     labels: tuple[str, str]
@@ -142,16 +145,16 @@ class MatchedSlices:
     normals: Array | None
     tops: tuple[Array, Array]  # K N each
     entropies: tuple[Array, Array]
-    """Per point, mean over the heads, in nats."""
+    """For each point the mean over the heads, in nats."""
     similarities: tuple[float, ...]
-    """Of the K pairs."""
+    """Cosines of the K pairs."""
     median: float
-    """Similarity of the median pair of all."""
+    """Cosine of the median pair of all."""
 
 
 def match_runs(runs: Sequence[RunData], labels: tuple[str, str]) -> list[MatchedSlices]:
-    """For each experiment in which both variants have slice weights of the same sample."""
-    found = []
+    """Matched slices for each experiment in which both variants have weights at the same points."""
+    matched = []
     for experiment in dict.fromkeys(run.config.experiment for run in runs):
         pair = [_weights(runs, experiment, label) for label in labels]
         if pair[0] is None or pair[1] is None:
@@ -159,18 +162,19 @@ def match_runs(runs: Sequence[RunData], labels: tuple[str, str]) -> list[Matched
         first, second = pair[0], pair[1]
         if not np.array_equal(first.coords, second.coords):
             continue
-        found.append(_match(first, second, labels))
-    return found
+        matched.append(_match(first, second, labels))
+    return matched
 
 
 def _weights(runs: Sequence[RunData], experiment: str, variant: str) -> Prediction | None:
+    """The first prediction of a variant that has slice weights."""
     for run in runs:
         if (run.config.experiment, run.variant) != (experiment, variant):
             continue
         for file in run.predictions().values():
             try:
                 prediction = read_prediction(file)
-            except ValueError:  # which read_scenes told of
+            except ValueError:  # read_scenes has added a sentence about it to the problems
                 continue
             if prediction.weights is not None:
                 return prediction
@@ -202,7 +206,7 @@ def _match(first: Prediction, second: Prediction, labels: tuple[str, str]) -> Ma
 def _seen_first(
     pairs: Sequence[Match], functions: Array, coords: Array, normals: Array
 ) -> list[Match]:
-    """First those whose function lies mostly on the side of the body that a picture shows."""
+    """The pairs, first those whose function lies mostly on the side that a picture shows."""
     seen = normals @ camera(coords)[2] > 0
 
     def hidden(pair: Match) -> bool:

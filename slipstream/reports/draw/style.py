@@ -26,12 +26,12 @@ PAGE = 7.0
 DPI = 300
 
 BAND = "#d9d9d9"
-"""The spread of the baseline's seeds."""
+"""The colour of the band that shows the spread of the baseline's seeds."""
 MUTED = "#6b6b6b"
-"""Guides and remarks."""
+"""The colour of guide lines and remarks."""
 
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#332288", "#000000")
-"""For what is no variant: Okabe and Ito's colours without the yellow, and Tol's indigo."""
+"""Colours of series other than variants: Okabe and Ito's without the yellow, and Tol's indigo."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 
 
@@ -78,8 +78,8 @@ _PARAMETERS: dict[Any, Any] = {
 
 
 @contextmanager
-def house() -> Iterator[None]:
-    """The settings of all figures, over matplotlib's defaults and not over the user's."""
+def figure_settings() -> Iterator[None]:
+    """Draw with the settings of all figures, whatever settings of matplotlib the user has."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_PARAMETERS)
@@ -87,7 +87,7 @@ def house() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, in inches; call it within `house`."""
+    """An empty figure, in inches; call it within `figure_settings`."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -107,7 +107,7 @@ def plain(name: str) -> str:
 def with_unit(name: str, unit: str) -> str:
     """A label as "pressure [m²/s²]"; "1" and "" are no units."""
     digits = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-    raised = re.sub(r"\^(-?\d+)", lambda found: found[1].translate(digits), unit)
+    raised = re.sub(r"\^(-?\d+)", lambda power: power[1].translate(digits), unit)
     return plain(name) if unit in ("", "1") else f"{plain(name)} [{raised}]"
 
 
@@ -124,15 +124,15 @@ def svg_text(figure: Figure, name: str = "") -> str:
     """
     _settle(figure)
     text = io.StringIO()
-    with house(), matplotlib.rc_context({"svg.hashsalt": f"slipstream {name}"}):
+    with figure_settings(), matplotlib.rc_context({"svg.hashsalt": f"slipstream {name}"}):
         figure.savefig(text, format="svg", dpi=DPI, metadata={"Date": None, "Creator": None})
     return text.getvalue()
 
 
 def _settle(figure: Figure) -> None:
-    """Lay it out once: every drawing would move the panels by a hair."""
+    """Compute the layout once and fix it, since every drawing would move the panels a little."""
     if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
-        with house():
+        with figure_settings():
             figure.draw_without_rendering()
         figure.set_layout_engine("none")
 
@@ -142,6 +142,6 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     drawn, pixels = folder / f"{name}.svg", folder / f"{name}.png"
     write_text(drawn, svg_text(figure, name), durable=False)
-    with house():
+    with figure_settings():
         figure.savefig(pixels, format="png", dpi=DPI, metadata={"Software": None})
     return drawn, pixels

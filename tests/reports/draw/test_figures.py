@@ -14,7 +14,7 @@ from slipstream.evaluation.compare import Curve, Row, compare
 from slipstream.models.variants import VARIANTS
 from slipstream.reports.draw import axes as shared
 from slipstream.reports.draw import figures, style
-from slipstream.reports.draw.figures import FieldRatio, LayerEntropy, Measurement, Point
+from slipstream.reports.draw.figures import FieldRatio, LayerEntropy, Measurement, SweepPoint
 
 NINE = [f"benchmark-{k}" for k in range(9)]
 
@@ -149,12 +149,12 @@ def test_what_cannot_be_compared_is_left_out_or_said() -> None:
 def test_the_four_controls() -> None:
     grid = rows_of({"baseline": [0.99, 1.0, 1.01], "no-token-attention": [1.02], "untied": [0.97]})
     slices = [
-        Point("baseline", 8, 0.2),
-        Point("baseline", 32, 0.2, 0.01),
-        Point("baseline", 128, 0.2),
-        Point("baseline", 256, 0.2, 0.02),
-        Point("no-token-attention", 32, 0.21),
-        Point("no-token-attention", 256, 0.3, 0.05),
+        SweepPoint("baseline", 8, 0.2),
+        SweepPoint("baseline", 32, 0.2, 0.01),
+        SweepPoint("baseline", 128, 0.2),
+        SweepPoint("baseline", 256, 0.2, 0.02),
+        SweepPoint("no-token-attention", 32, 0.21),
+        SweepPoint("no-token-attention", 256, 0.3, 0.05),
     ]
     capacity = rows_of({"mlp-only": [3.0], "mlp-only-wide": [2.9], "baseline": [1.0]})
     ratios = [FieldRatio("e", "pressure", 14.8), FieldRatio("e", "wall_shear_stress", 1.5)]
@@ -180,7 +180,7 @@ def test_the_four_controls() -> None:
 
 def test_a_control_that_was_not_run_says_so() -> None:
     assert texts(figures.controls()).count("not run") == 4
-    lone = figures.controls(slices=[Point("baseline", 32, 0.2, 0.01)])
+    lone = figures.controls(slices=[SweepPoint("baseline", 32, 0.2, 0.01)])
     assert texts(lone).count("not run") == 3
     assert spans(lone.axes[1], 1) == [pytest.approx((0.19, 0.21))]
     without = figures.controls(grid=rows_of({"untied": [1.0]}), fields=[FieldRatio("e", "p", None)])
@@ -229,9 +229,9 @@ def test_panels_are_in_even_rows_and_named_at_the_left_and_below(
 
 def test_a_depth_sweep_shows_errors_and_their_ratios() -> None:
     points = [
-        *(Point("baseline", depth, 1 / depth, 0.1 / depth) for depth in (1, 2, 4)),
-        *(Point("mlp-only", depth, 3.0, 0.3) for depth in (4, 2, 1)),
-        Point("slice-once", 8, 1.0),
+        *(SweepPoint("baseline", depth, 1 / depth, 0.1 / depth) for depth in (1, 2, 4)),
+        *(SweepPoint("mlp-only", depth, 3.0, 0.3) for depth in (4, 2, 1)),
+        SweepPoint("slice-once", 8, 1.0),
     ]
     figure = figures.depth_sweep(points)
     style.svg_text(figure)
@@ -242,28 +242,28 @@ def test_a_depth_sweep_shows_errors_and_their_ratios() -> None:
     std = 12 * math.hypot(0.1, 0.1)
     assert max(spans(right, 1)) == pytest.approx((12 - std, 12 + std))
     assert style.look_of("slice-once").colour not in marks(right), "no baseline at that depth"
-    alone = figures.depth_sweep([Point("mlp-only", 4, 0.5)])
+    alone = figures.depth_sweep([SweepPoint("mlp-only", 4, 0.5)])
     assert texts(alone) == "no baseline to compare with"
 
 
 def test_a_ratio_has_a_bar_only_where_both_spreads_are_known() -> None:
-    points = [Point("baseline", 2, 0.4), Point("mlp-only", 2, 0.8, 0.05)]
-    points += [Point("baseline", 4, 0.4, 0.02), Point("mlp-only", 4, 0.8)]
+    points = [SweepPoint("baseline", 2, 0.4), SweepPoint("mlp-only", 2, 0.8, 0.05)]
+    points += [SweepPoint("baseline", 4, 0.4, 0.02), SweepPoint("mlp-only", 4, 0.8)]
     left, right = figures.depth_sweep(points).axes
     assert len(spans(left, 1)) == 2 and spans(right, 1) == []
 
 
 def test_sweeps_name_their_experiment_and_steps() -> None:
     at = ("poisson", 4000)
-    points = [Point(name, 2, 0.4, None, *at) for name in ("baseline", "no-token-attention")]
+    points = [SweepPoint(name, 2, 0.4, None, *at) for name in ("baseline", "no-token-attention")]
     figure = figures.controls(slices=points)
     assert figure.axes[1].get_title(loc="left") == "(b) slice count, poisson, 4,000 steps"
     left, right = figures.depth_sweep(points).axes
     assert left.get_title(loc="left") == "poisson, 4,000 steps" == right.get_title(loc="left")
-    mixed = [*points, Point("baseline", 4, 0.4, None, "poisson", 2000)]
+    mixed = [*points, SweepPoint("baseline", 4, 0.4, None, "poisson", 2000)]
     title = figures.depth_sweep(mixed).axes[0].get_title(loc="left")
     assert title == "poisson, 2,000 to 4,000 steps"
-    assert figures.depth_sweep([Point("baseline", 4, 0.4)]).axes[0].get_title(loc="left") == ""
+    assert figures.depth_sweep([SweepPoint("baseline", 4, 0.4)]).axes[0].get_title(loc="left") == ""
 
 
 def test_systems_have_a_panel_for_each_quantity_and_axis() -> None:
