@@ -35,7 +35,7 @@ class Finding:
     """Facts worth knowing that do not make the check fail."""
 
 
-def judge(check: str, wrong: Sequence[str], seen: str, notes: Iterable[str] = ()) -> Finding:
+def finding_from(check: str, wrong: Sequence[str], seen: str, notes: Iterable[str] = ()) -> Finding:
     """A check holds if nothing is wrong, with the sentence `seen`; else it says what is wrong."""
     return Finding(check, not wrong, "; ".join(wrong) or seen, tuple(notes))
 

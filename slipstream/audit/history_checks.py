@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 
 from slipstream.audit.artefacts import Artefacts, Record
-from slipstream.audit.certificate import Finding, StepSpan, judge, listed
+from slipstream.audit.certificate import Finding, StepSpan, finding_from, listed
 from slipstream.models.plugins import Plugin, plugin_of
 from slipstream.runs.config import RunConfig, is_due
 
@@ -54,7 +54,7 @@ def check_finished(run: Artefacts) -> Finding:
     if not any(row["step"] == last for row in stops):
         wrong.append(f"the run must have a record that it finished at step {last}, got none")
     when = f" at {stops[-1]['time']}" if stops else ""
-    return judge("finished", wrong, f"all {last} steps, finished{when}")
+    return finding_from("finished", wrong, f"all {last} steps, finished{when}")
 
 
 def check_records(run: Artefacts) -> Finding:
@@ -79,7 +79,7 @@ def check_records(run: Artefacts) -> Finding:
         wrong.append(f"validations must be where they are due only, got some of {listed(extra)}")
     trained = sum(row["step"] <= run.step for row in run.of_kind("train"))
     seen = f"{trained} train records and {len(due)} validations, at every step due"
-    return judge("records", wrong, seen)
+    return finding_from("records", wrong, seen)
 
 
 def _missing_train(run: Artefacts, config: RunConfig) -> list[int]:
@@ -119,7 +119,7 @@ def check_optimizer(run: Artefacts) -> Finding:
     idle = [name for name, moment in moments if moment is not None and not moment.any()]
     notes = [f"no gradient has come to {listed(idle)} for long"] if idle else []
     skipped = f", {run.last.state['skipped']} steps skipped" if run.last.state["skipped"] else ""
-    return judge(
+    return finding_from(
         "optimiser", wrong, f"{taken} updates of each of {len(counts)} parameters{skipped}", notes
     )
 
@@ -145,7 +145,7 @@ def check_draws(run: Artefacts) -> Finding:
             wrong.append(f"{saved.name} must have drawn {step} batches, got {drawn}")
     samples = config.batch * (run.last.state["processes"] if run.last else 1)
     seen = f"{run.step} batches of {samples} samples, in the order of seed {config.seed}"
-    return judge("draws", wrong, seen)
+    return finding_from("draws", wrong, seen)
 
 
 def check_schedule(run: Artefacts) -> Finding:
@@ -164,7 +164,7 @@ def check_schedule(run: Artefacts) -> Finding:
         f" cosine over {length} steps"
     )
     sentence = [f"the learning rate must be the config's, got {listed(wrong)}"] if wrong else []
-    return judge("schedule", sentence, seen)
+    return finding_from("schedule", sentence, seen)
 
 
 def _rate(step: int, config: RunConfig) -> float:
@@ -207,7 +207,7 @@ def check_implementation(run: Artefacts) -> Finding:
     notes += _other_plugins(sessions, plugin_of(run.config.model.variant))
     kernels = dict.fromkeys(span.kernels for span in spans if span.kernels)
     seen = f"steps 1 to {run.step} in {len(sessions)} sessions, {run.config.precision}"
-    return judge("implementation", wrong, f"{seen}: {'; '.join(kernels)}", notes)
+    return finding_from("implementation", wrong, f"{seen}: {'; '.join(kernels)}", notes)
 
 
 def _other_plugins(sessions: list[Session], now: Plugin | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from slipstream.audit.artefacts import Artefacts, read_artefacts
-from slipstream.audit.certificate import Finding, RunAudit, judge
+from slipstream.audit.certificate import Finding, RunAudit, finding_from
 from slipstream.audit.history_checks import (
     check_draws,
     check_finished,
@@ -81,7 +81,7 @@ def _readable(run: Artefacts, left_out: Sequence[str]) -> Finding:
     if left_out:
         wrong.append(f"so these could not be checked: {', '.join(left_out)}")
     seen = f"config, {len(run.rows or ())} records, {len(run.checkpoints)} checkpoints, model file"
-    return judge("readable", wrong, seen)
+    return finding_from("readable", wrong, seen)
 
 
 def check_config(run: Artefacts) -> Finding:
@@ -95,7 +95,9 @@ def check_config(run: Artefacts) -> Finding:
                 f"{saved.name} must have the config of config.json, got other values (config.json,"
                 f" it) of {'; '.join(differing)}"
             )
-    return judge("config", wrong, f"the same in config.json and {len(run.saved)} other files")
+    return finding_from(
+        "config", wrong, f"the same in config.json and {len(run.saved)} other files"
+    )
 
 
 def check_data(run: Artefacts) -> Finding:
@@ -125,7 +127,7 @@ def check_data(run: Artefacts) -> Finding:
             got = (f"{value[:12]} ({', '.join(names)})" for value, names in places.items())
             wrong.append(f"{key} must be the same everywhere, got {' and '.join(got)}")
     where = f" and in the manifest of {store}" if opened else ""
-    return judge("data", wrong, f"the same hashes in {len(recorded)} places{where}", notes)
+    return finding_from("data", wrong, f"the same hashes in {len(recorded)} places{where}", notes)
 
 
 def _find_store(run: Artefacts, config: RunConfig) -> Path | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from slipstream.audit.certificate import Certificate, Finding, RunAudit, judge, listed
+from slipstream.audit.certificate import Certificate, Finding, RunAudit, finding_from, listed
 from slipstream.audit.run_audit import audit_run
 from slipstream.core.configs import differences
 from slipstream.core.runtime import versions
@@ -73,7 +73,7 @@ def _check_configs(runs: Sequence[RunAudit]) -> Finding:
                 f" other values (there, here) of {'; '.join(differing)}"
             )
     seen = f"{len(runs)} runs differ in variant and seed alone"
-    return judge("configs", wrong, seen, _without_partner(runs))
+    return finding_from("configs", wrong, seen, _without_partner(runs))
 
 
 def _without_partner(runs: Sequence[RunAudit]) -> list[str]:
@@ -91,7 +91,7 @@ def _check_data(runs: Sequence[RunAudit]) -> Finding:
         if len(by_hash) > 1:
             wrong.append(f"{key} must be the same in all runs, got {_several(by_hash)}")
     data, splits = (_hash(key, runs[0]) for key in ("data_hash", "split_hash"))
-    return judge("same data", wrong, f"all runs have data {data} and splits {splits}")
+    return finding_from("same data", wrong, f"all runs have data {data} and splits {splits}")
 
 
 def _hash(key: str, run: RunAudit) -> str:
@@ -103,7 +103,7 @@ def _check_steps(runs: Sequence[RunAudit]) -> Finding:
     wrong = []
     if len(by_step) > 1:
         wrong.append(f"all runs must have reached the same step, got {_several(by_step)}")
-    return judge("same steps", wrong, f"all runs have taken {runs[0].step} steps")
+    return finding_from("same steps", wrong, f"all runs have taken {runs[0].step} steps")
 
 
 def _check_starts(runs: Sequence[RunAudit]) -> Finding:
@@ -124,7 +124,9 @@ def _check_starts(runs: Sequence[RunAudit]) -> Finding:
             f" {listed(names)}"
             for where, names in other.items()
         ]
-    return judge("shared start", wrong, f"{compared} shared parameters started bitwise equal")
+    return finding_from(
+        "shared start", wrong, f"{compared} shared parameters started bitwise equal"
+    )
 
 
 def _check_means(runs: Sequence[RunAudit]) -> Finding:
@@ -143,7 +145,7 @@ def _check_means(runs: Sequence[RunAudit]) -> Finding:
             notes.append(f"{what} not the same in all runs: {_several(by_value)}")
     precision, processes = (_of_spans(what, runs[0]) for what in ("precision", "processes"))
     seen = f"all runs in {precision} with processes: {processes}"
-    return judge("same means", wrong, seen, notes)
+    return finding_from("same means", wrong, seen, notes)
 
 
 def _of_spans(what: str, run: RunAudit) -> str:
@@ -169,12 +171,12 @@ def check_cells(study: Path, runs: Sequence[RunAudit]) -> Finding:
     try:
         cells = read_planned(study)
     except (ValueError, OSError) as error:
-        return judge("cells", [str(error)], "")
+        return finding_from("cells", [str(error)], "")
     by_path = {run.path: run for run in runs}
     wrong = [sentence for cell in cells for sentence in _wrong_cell(cell, by_path)]
     extra = sorted(by_path.keys() - {_plain(cell.path) for cell in cells})
     notes = [f"runs that the study does not list: {listed(extra)}"] if extra else []
-    return judge("cells", wrong, f"all {len(cells)} cells are there and finished", notes)
+    return finding_from("cells", wrong, f"all {len(cells)} cells are there and finished", notes)
 
 
 def _wrong_cell(cell: PlannedCell, runs: Mapping[str, RunAudit]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Audit of the weights in a run's files: which there are, where they began, how they moved."""
+"""Audit of the weights in a run's files: their names and shapes, first values and changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from slipstream.audit.artefacts import Artefacts, Saved
-from slipstream.audit.certificate import Finding, judge, listed
+from slipstream.audit.certificate import Finding, finding_from, listed
 from slipstream.core.runtime import package_version
 from slipstream.models.structure import unreached_parameters
 from slipstream.models.variants import Layers, Shapes, variant_named
@@ -20,7 +20,7 @@ from slipstream.runs.model_file import build_model, weight_shapes
 _DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 """Of parameters, by the precision of the config; bf16 is autocast."""
 _ADAM_EPSILON = 1e-8
-"""AdamW's usual one; the config has none."""
+"""AdamW's default, since the config has no setting for it."""
 _PARTS = {
     "slice memberships": r"(?:blocks\.(\d+)\.coupling\.(?:slice_slots|query)|(once)\.slots)\.",
     "deslice slots of their own": r"blocks\.(\d+)\.coupling\.deslice_slots\.()",
@@ -28,11 +28,11 @@ _PARTS = {
         r"(?:blocks\.(\d+)\.coupling\.mix|once\.token_blocks\.(\d+)\.attention)\.(?:query|key)\."
     ),
 }
-"""How the names of parameters tell what a layer has."""
+"""Patterns of the parameters that show a part, with the number of the layer as a group."""
 
 
 def check_parameters(run: Artefacts) -> Finding:
-    """Names, shapes and counts are those of the variant in the first, the last and the best."""
+    """The first, the last and the best checkpoint have the names and shapes of the variant."""
     assert run.config and run.schema and run.last
     config = run.config
     expected = weight_shapes(config, run.schema)
@@ -49,7 +49,7 @@ def check_parameters(run: Artefacts) -> Finding:
         if row["parameters"] != numbers
     ]
     seen = f"{len(expected)} parameters, {numbers:,} numbers, exactly those of"
-    return judge("structure", wrong, f"{seen} {config.model.variant}")
+    return finding_from("structure", wrong, f"{seen} {config.model.variant}")
 
 
 def _misfits(weights: Mapping[str, Tensor], expected: Shapes, config: RunConfig) -> Iterator[str]:
@@ -72,28 +72,34 @@ def _misfits(weights: Mapping[str, Tensor], expected: Shapes, config: RunConfig)
 
 
 def check_memberships(run: Artefacts) -> Finding:
-    """Counted from names alone: where points are sliced, desliced by own slots, tokens attend."""
+    """Slices, slots of their own for deslicing and token attention are in the variant's layers.
+
+    Only the names of parameters are read, so that this does not depend on how the model is built.
+    """
     assert run.config
     variant, layers = run.config.model.variant, run.config.model.size.layers
     parts = variant_named(variant).expected_parts()
     if parts is None:
-        return judge("memberships", [], f"none claimed: the coupling of {variant} is a plug-in's")
+        return finding_from(
+            "memberships", [], f"none claimed: the coupling of {variant} is a plug-in's"
+        )
     wanted = dict(zip(_PARTS, (parts.memberships, parts.deslice, parts.attention), strict=True))
     wrong, seen = [], []
     for part, pattern in _PARTS.items():
         expected = _layers(wanted[part], layers)
         seen.append(f"{part} in {_places(expected)}")
         for saved in _looked_at(run):
-            found = _found(pattern, saved.weights)
-            if found != expected:
+            present = _layers_with(pattern, saved.weights)
+            if present != expected:
                 wrong.append(
-                    f"{part} of {variant} must be in {_places(expected)}, got {_places(found)} in"
+                    f"{part} of {variant} must be in {_places(expected)}, got {_places(present)} in"
                     f" {saved.name}"
                 )
-    return judge("memberships", wrong, "; ".join(seen))
+    return finding_from("memberships", wrong, "; ".join(seen))
 
 
-def _found(pattern: str, names: Iterable[str]) -> set[str]:
+def _layers_with(pattern: str, names: Iterable[str]) -> set[str]:
+    """Numbers of the layers with a matching parameter; "once" for a part before the layers."""
     matches = (re.match(pattern, name) for name in names)
     return {next(group for group in match.groups() if group) for match in matches if match}
 
@@ -106,8 +112,8 @@ def _layers(where: Layers, layers: int) -> set[str]:
 def _places(layers: set[str]) -> str:
     if layers == {"once"}:
         return "one place before the layers"
-    found = ", ".join(sorted(layers, key=lambda name: (len(name), name)))
-    return f"layer{'s' * (len(layers) > 1)} {found}" if layers else "no layer"
+    numbers = ", ".join(sorted(layers, key=lambda name: (len(name), name)))
+    return f"layer{'s' * (len(layers) > 1)} {numbers}" if layers else "no layer"
 
 
 def check_initial(run: Artefacts) -> Finding:
@@ -127,16 +133,17 @@ def check_initial(run: Artefacts) -> Finding:
     if by != now:
         notes.append(f"drawn by torch {by}, compared with values of torch {now}")
     seen = f"all {len(drawn)} parameters started at the values of seed {run.config.seed}, bitwise"
-    return judge("initial values", wrong, seen, notes)
+    return finding_from("initial values", wrong, seen, notes)
 
 
 def check_changed(run: Artefacts) -> Finding:
     """Every parameter moved between the first and the last checkpoint.
 
-    One whose gradients came, but so small that no step of the optimiser reaches its last bit, is
-    noted: the model has no use for it. So it is with the deslice of a layer that slices evenly.
-    Noted too is one that no gradient can reach, by what the variant is at this size. Weight decay,
-    or the rounding of a kernel, may move it all the same, which proves nothing either way.
+    Two kinds of unmoved parameters are noted and do not fail the check. The gradients of one were
+    so small that no step of the optimiser could change its last bit: the model does not use it, as
+    the deslice slots of a layer that weighs all slices equally. The other can have no gradient,
+    because of what the variant computes at this size. Weight decay or the rounding of a kernel may
+    move it nevertheless, which says nothing about the model.
     """
     assert run.config and run.first and run.last
     first, last = run.first.weights, run.last.weights
@@ -162,11 +169,15 @@ def check_changed(run: Artefacts) -> Finding:
         names = [name for name, why in unreached.items() if why == reason]
         notes.append(f"{reason}, so no gradient reached {listed(names)}, which did not move")
     seen += f", {sum(counts.values()):,} of {numbers:,} numbers"
-    return judge("changed", wrong, seen, notes)
+    return finding_from("changed", wrong, seen, notes)
 
 
 def _too_small_to_move(saved: Saved, name: str) -> bool:
-    """Whether gradients came, but AdamW's steps are below half the last bit of every number."""
+    """Whether there were gradients, but AdamW's steps are below half the last bit of each number.
+
+    The last bit of an fp32 number near 1 is 1.2e-7, half of it 6e-8: with a learning rate of 1e-3
+    and gradients of 1e-13, a step of 1e-3 * 1e-13 / (1e-13 + 1e-8) = 1e-8 leaves it as it is.
+    """
     moment = saved.optimizer.get(f"{name}.exp_avg_sq")
     if moment is None or not moment.any():
         return False
@@ -177,7 +188,7 @@ def _too_small_to_move(saved: Saved, name: str) -> bool:
 
 
 def _gradient(saved: Saved, name: str) -> str:
-    """How large the gradients of a parameter were, as the optimiser remembers."""
+    """How large the gradients of a parameter were, by the second moment of the optimiser."""
     moment = saved.optimizer.get(f"{name}.exp_avg_sq")
     if moment is None or not moment.any():
         return "no gradient came to it"
@@ -185,7 +196,7 @@ def _gradient(saved: Saved, name: str) -> str:
 
 
 def check_hashes(run: Artefacts) -> Finding:
-    """The files are those that the records speak of, and the model file is the best one."""
+    """The hashes of the files are those in the records, and the model file is the best one."""
     wrong, notes = [], []
     rows, starts = run.of_kind("checkpoint", "validation"), run.of_kind("start")
     for step, saved in run.checkpoints.items():
@@ -204,10 +215,11 @@ def check_hashes(run: Artefacts) -> Finding:
     assert run.model
     best = run.model.state["metric"]
     seen = f"{len(run.checkpoints)} checkpoints and the model file are those recorded, the model"
-    return judge("weights", wrong, f"{seen} the best, of step {best.get('step')}", notes)
+    return finding_from("weights", wrong, f"{seen} the best, of step {best.get('step')}", notes)
 
 
 def _wrong_marks(run: Artefacts) -> list[str]:
+    """Validations marked best that were not, and the other way round."""
     wrong, smallest = [], math.inf
     for row in run.of_kind("validation"):
         error = math.inf if row["error"] is None else row["error"]
@@ -259,7 +271,7 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
 
 
 def _changed(one: Tensor, other: Tensor) -> int:
-    """Numbers whose bits differ; all where dtype or shape do."""
+    """How many numbers differ in their bits; all of them where dtype or shape differ."""
     if one.dtype != other.dtype or one.shape != other.shape:
         return other.numel()
     return int((_bytes(one) != _bytes(other)).any(-1).sum())

@@ -1,4 +1,4 @@
-"""What the commands that write stores share: bar, shard, settings, what they say at the end."""
+"""Options and texts that several commands share: progress bar, plug-ins, shard, settings."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ Plugins = Annotated[
 
 
 def load_plugins(plugins: Plugins) -> None:
-    """Before anything else that a command does."""
+    """Register the variants of plug-ins; a command calls this before it does anything else."""
     for path in plugins or ():
         load_plugin(path)
 
 
 @contextmanager
 def bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr that is told what is done and what there is in all; on no terminal, none."""
+    """A function that takes how many are done and how many there are, and draws a bar on stderr.
+
+    Where stderr is no terminal, nothing is drawn.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda done, total: None
@@ -50,7 +53,7 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def ingest_bar(title: str) -> Iterator[Callable[[IngestProgress], None]]:
-    """The same for the events of an ingest."""
+    """As `bar`, with a function that takes the progress of an ingest."""
     with bar(title) as advance:
         yield lambda event: advance(event.done, event.total)
 
@@ -77,19 +80,19 @@ def warn(warnings: Sequence[str]) -> None:
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """Values by name of "name=value", each JSON or YAML: point, true, 1e5, [1, 2], null."""
-    found: dict[str, Any] = {}
+    """Values by name from texts "name=value", each in JSON or YAML: point, true, 1e5, null."""
+    values: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name:
             raise ValueError(f"--set must be name=value, got {setting!r}")
-        found[name] = _parse_value(name, value)
-    return found
+        values[name] = _parse_value(name, value)
+    return values
 
 
 def _parse_value(name: str, text: str) -> Any:
     try:
-        return json.loads(text)  # to which 1e5 is a number, unlike to YAML
+        return json.loads(text)  # first, because 1e5 is a number in JSON but a text in YAML
     except json.JSONDecodeError:
         pass
     try:

@@ -33,7 +33,7 @@ from slipstream.models.variants import BASELINE, POINTWISE
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.settings import Group, Swept, longer_groups, main_groups, sweep
-from slipstream.reports.study.study_tables import words
+from slipstream.reports.study.study_tables import text_cell
 from slipstream.runs.evaluation_file import Evaluation
 
 ATTENTION_FREE = "no-token-attention"
@@ -440,10 +440,10 @@ def claims_table(runs: Sequence[RunData]) -> Table | None:
 def _row(claim: Claim, experiment: str, estimate: Estimate) -> tuple[Cell, ...]:
     what = f"{claim.what} ({estimate.where})" if estimate.where else claim.what
     return (
-        words(claim.text),
-        words(experiment),
-        words(claim.verdict(estimate)),
+        text_cell(claim.text),
+        text_cell(experiment),
+        text_cell(claim.verdict(estimate)),
         Cell(estimate.value, estimate.std or None, kind=claim.kind),
-        words(f"{claim.side} {claim.bound:g}"),
-        words(what),
+        text_cell(f"{claim.side} {claim.bound:g}"),
+        text_cell(what),
     )

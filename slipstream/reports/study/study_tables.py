@@ -1,4 +1,4 @@
-"""The tables of errors: what the paper's tables are, from records."""
+"""The tables of errors, as the paper has them, made from the records of runs."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from slipstream.reports.study.settings import (
 
 NOT_RUN = Cell(text="not run", kind="text")
 UNFINISHED = Cell(text="unfinished", kind="text")
-"""It has runs, and none is among those that are compared."""
+"""The variant has runs, but none of them is among those that are compared."""
 MISSING = Cell(text="missing", kind="text")
-"""Planned, but not there."""
+"""The study planned the variant, but there is no run of it."""
 HEADLINE = (BASELINE, "no-token-attention")
 
 
 def study_tables(runs: Sequence[RunData]) -> list[Table]:
-    """All that the runs have something for."""
+    """All tables for which the runs have results."""
     groups = main_groups(runs)
-    found = [main_table(groups), ratio_table(groups)]
-    found += [per_variable(groups, measure) for measure in ("L1", "L2")]
-    found += [noise(groups), grid(groups), capacity(groups)]
-    found += [sweep_table(runs, field) for field in SWEEPS]
-    return [table for table in found if table is not None]
+    tables = [main_table(groups), ratio_table(groups)]
+    tables += [per_variable(groups, measure) for measure in ("L1", "L2")]
+    tables += [noise(groups), grid(groups), capacity(groups)]
+    tables += [sweep_table(runs, field) for field in SWEEPS]
+    return [table for table in tables if table is not None]
 
 
 def variants_of(groups: Sequence[Group]) -> list[str]:
     return in_table_order(variant for group in groups for variant in group.variants)
 
 
-def words(text: str) -> Cell:
+def text_cell(text: str) -> Cell:
     return Cell(text=text, kind="text")
 
 
 def with_best(cells: Sequence[Cell]) -> list[Cell]:
-    """With the smallest of a row in bold, where there are several."""
+    """The cells of a row, with the smallest marked as best if at least two have values."""
     known = [cell.value for cell in cells if cell.value is not None]
     best = min(known) if len(known) > 1 else None
     return [
@@ -67,11 +67,11 @@ def main_table(groups: Sequence[Group]) -> Table:
     variants = in_table_order([*variants_of(groups), *(v for own in lost.values() for v in own)])
     rows = []
     for group in groups:
-        found = {row.variant: error_cell(row) for row in group.rows()}
-        found = {v: UNFINISHED for v in group.variants} | found
-        found |= {variant: MISSING for variant in lost[group.experiment]}
-        cells = [found.get(variant, NOT_RUN) for variant in variants]
-        rows.append((words(group.experiment), *with_best(cells)))
+        by_variant = {variant: UNFINISHED for variant in group.variants}
+        by_variant |= {row.variant: error_cell(row) for row in group.rows()}
+        by_variant |= {variant: MISSING for variant in lost[group.experiment]}
+        cells = [by_variant.get(variant, NOT_RUN) for variant in variants]
+        rows.append((text_cell(group.experiment), *with_best(cells)))
     caption = (
         "Best validation relative L1 error on normalised outputs, mean over groups and samples, at"
         f" equal steps ({_steps(groups)}); mean ± standard deviation where there are several seeds"
@@ -82,14 +82,16 @@ def main_table(groups: Sequence[Group]) -> Table:
 
 
 def ratio_table(groups: Sequence[Group]) -> Table | None:
-    """The same over the baseline's."""
+    """Best validation error over the baseline's."""
     variants = [variant for variant in variants_of(groups) if variant != BASELINE]
     rows = []
     for group in groups:
-        found = {row.variant: row for row in group.rows()}
-        if BASELINE in found and len(found) > 1:
-            cells = [ratio_cell(found.get(variant), found[BASELINE]) for variant in variants]
-            rows.append((words(group.experiment), *cells))
+        by_variant = {row.variant: row for row in group.rows()}
+        if BASELINE in by_variant and len(by_variant) > 1:
+            cells = [
+                ratio_cell(by_variant.get(variant), by_variant[BASELINE]) for variant in variants
+            ]
+            rows.append((text_cell(group.experiment), *cells))
     if not rows:
         return None
     caption = (
@@ -116,12 +118,12 @@ def _steps(groups: Sequence[Group]) -> str:
 
 
 def _seeds(groups: Sequence[Group]) -> str:
-    """How many of each variant; of fewest and most, where experiments differ."""
+    """Seeds of each variant, as "baseline 3, mlp-only 1 to 2" where experiments differ."""
     counts: dict[str, list[int]] = {}
     for row in (row for group in groups for row in group.rows()):
         counts.setdefault(row.variant, []).append(len(row.seeds))
-    found = {variant: sorted({min(own), max(own)}) for variant, own in counts.items()}
-    texts = {variant: " to ".join(map(str, ends)) for variant, ends in found.items()}
+    extremes = {variant: sorted({min(own), max(own)}) for variant, own in counts.items()}
+    texts = {variant: " to ".join(map(str, ends)) for variant, ends in extremes.items()}
     if len(set(texts.values())) == 1:
         return f"{next(iter(texts.values()))} each"
     return ", ".join(f"{variant} {text}" for variant, text in texts.items())
@@ -134,33 +136,35 @@ def per_variable(groups: Sequence[Group], measure: str) -> Table | None:
         errors, alike = group.summaries(measure), measured_alike(group, measure)
         shown += list(errors.values())
         for variable in dict.fromkeys(variable for _, variable in errors):
-            found = [errors.get((variant, variable)) for variant in variants]
-            cells = [NOT_RUN if s is None else Cell(s.mean, s.std) for s in found]
-            names = words(group.experiment), words(str(variable))
+            summaries = [errors.get((variant, variable)) for variant in variants]
+            cells = [NOT_RUN if s is None else Cell(s.mean, s.std) for s in summaries]
+            names = text_cell(group.experiment), text_cell(str(variable))
             rows.append((*names, *(with_best(cells) if alike else cells)))
     if not rows:
         return None
     where = where_measured(groups, measure)
-    said = [what_is_measured(groups, measure), f"On the test split, {where}." if where else ""]
+    sentences = [what_is_measured(groups, measure)]
+    sentences.append(f"On the test split, {where}." if where else "")
     if not all(measured_alike(group, measure) for group in groups):
-        said.append("A row that was measured in several ways has no best.")
-    caption = " ".join(text for text in (*said, spread_text(shown)) if text)
+        sentences.append("A row that was measured in several ways has no best.")
+    caption = " ".join(text for text in (*sentences, spread_text(shown)) if text)
     title = f"Test error of each variable, relative {measure}"
     columns = ("experiment", "variable", *headings(variants))
     return Table(f"variables-{measure.lower()}", title, caption, columns, tuple(rows))
 
 
 def noise(groups: Sequence[Group]) -> Table | None:
-    """How much the drawn points matter: spread of the baseline's errors over repeats."""
+    """How much the choice of points matters: spread of the baseline's errors over repeats."""
     rows, draws = [], []
-    for one in (one for group in groups for one in group.evaluations):
-        for number in one.numbers:
+    for evaluation in (evaluation for group in groups for evaluation in group.evaluations):
+        experiment, seed = evaluation.experiment, evaluation.seed
+        for number in evaluation.numbers:
             share = number.relative_std
-            if (one.variant, number.measure) == (BASELINE, "L1") and share is not None:
-                draws.append((str(one.protocol.repeats), one.experiment, f"seed {one.seed}"))
+            if (evaluation.variant, number.measure) == (BASELINE, "L1") and share is not None:
+                draws.append((str(evaluation.protocol.repeats), experiment, f"seed {seed}"))
                 error = Cell(number.mean, number.std, digits=4)
-                names = (one.experiment, str(one.seed), str(number.variable))
-                rows.append((*map(words, names), error, words(f"{100 * share:.2g} %")))
+                names = (experiment, str(seed), str(number.variable))
+                rows.append((*map(text_cell, names), error, text_cell(f"{100 * share:.2g} %")))
     if not rows:
         return None
     count, what = facts_by_owner(draws), "independent draws of the points"
@@ -177,18 +181,20 @@ GRID = ((BASELINE, "no-token-attention"), ("untied", "untied-no-token-attention"
 
 
 def grid(groups: Sequence[Group]) -> Table | None:
-    """Token attention x tying: change against the tied baseline."""
+    """Change of the error against the tied baseline, with and without attention and tying."""
     rows = []
     for group in groups:
-        found = {row.variant: row for row in group.rows()}
-        if not {name for line in GRID for name in line} <= found.keys():
+        by_variant = {row.variant: row for row in group.rows()}
+        if not {name for line in GRID for name in line} <= by_variant.keys():
             continue
-        for what, line in zip(("tied", "untied"), GRID, strict=True):
-            cells = [_change(found[name], found[BASELINE]) for name in line]
-            rows.append((words(group.experiment), words(what), *cells))
-        if "untied-ln" in found:
-            cell = _change(found["untied-ln"], found[BASELINE])
-            rows.append((words(group.experiment), words("untied, LinearNO"), words(""), cell))
+        for projections, line in zip(("tied", "untied"), GRID, strict=True):
+            cells = [_change(by_variant[name], by_variant[BASELINE]) for name in line]
+            rows.append((text_cell(group.experiment), text_cell(projections), *cells))
+        if "untied-ln" in by_variant:
+            cell = _change(by_variant["untied-ln"], by_variant[BASELINE])
+            rows.append(
+                (text_cell(group.experiment), text_cell("untied, LinearNO"), text_cell(""), cell)
+            )
     if not rows:
         return None
     caption = (
@@ -205,23 +211,23 @@ def _change(row: Row, base: Row) -> Cell:
 
 
 def capacity(groups: Sequence[Group]) -> Table | None:
-    """Does a wider pointwise model make up for the missing coupling?"""
+    """Errors of pointwise models by size: whether a wider one makes up for the missing coupling."""
     rows = []
     for group in groups:
-        found = {row.variant: row for row in group.rows()}
-        if not {BASELINE, "mlp-only", "mlp-only-wide"} <= found.keys():
+        by_variant = {row.variant: row for row in group.rows()}
+        if not {BASELINE, "mlp-only", "mlp-only-wide"} <= by_variant.keys():
             continue
         counts = {run.variant: run.parameters for run in group.runs}
         for name in ("mlp-only", "mlp-only-wide", BASELINE):
             share = (counts[name] or 0) / (counts[BASELINE] or 1)
             rows.append(
                 (
-                    words(group.experiment),
-                    words(name),
+                    text_cell(group.experiment),
+                    text_cell(name),
                     Cell(counts[name], kind="count"),
                     Cell(share, kind="ratio"),
-                    error_cell(found[name]),
-                    ratio_cell(found[name], found[BASELINE]),
+                    error_cell(by_variant[name]),
+                    ratio_cell(by_variant[name], by_variant[BASELINE]),
                 )
             )
     if not rows:
@@ -239,9 +245,9 @@ SWEEPS: Mapping[Swept, tuple[str, str]] = {
 
 
 def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
-    """Validation error, and ratio to the baseline of the same size and length, against one.
+    """Validation error of the baseline against one setting, and the ratio of each other variant.
 
-    Of variants that were run at one value alone the main table tells.
+    A variant that was run at a single value of the setting is left out; the main table has it.
     """
     letter, title = SWEEPS[field]
     swept = [group for groups in sweep(runs, field) for group in groups]
@@ -251,15 +257,18 @@ def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
     others = [v for v in variants_of(groups) if v != BASELINE and v in swept_variants(groups)]
     rows = []
     for group in groups:
-        found = {row.variant: row for row in group.rows()}
-        base = found[BASELINE]
-        cells = [error_cell(base), *(ratio_cell(found.get(variant), base) for variant in others)]
+        by_variant = {row.variant: row for row in group.rows()}
+        base = by_variant[BASELINE]
+        cells = [
+            error_cell(base),
+            *(ratio_cell(by_variant.get(variant), base) for variant in others),
+        ]
         size = Cell(group.at(field), kind="count")
-        rows.append((words(group.experiment), size, *cells))
+        rows.append((text_cell(group.experiment), size, *cells))
     notes = [
-        f"{group.experiment}, {letter} = {group.at(field)}, {variant}: {what}."
+        f"{group.experiment}, {letter} = {group.at(field)}, {variant}: {failure}."
         for group in groups
-        for variant, what in group.failures().items()
+        for variant, failure in group.failures().items()
     ]
     columns = ("experiment", letter, *headings([BASELINE, *others]))
     caption = _sweep_caption(runs, groups, field)
@@ -280,7 +289,7 @@ def _sweep_caption(runs: Sequence[RunData], groups: Sequence[Group], field: Swep
 
 
 def _lengths(runs: Sequence[RunData], groups: Sequence[Group], field: Swept) -> str:
-    """As "4,000 steps, where the main table has 8,000"."""
+    """The steps of a sweep, as "4,000 steps, where the main table has 8,000"."""
     usual = {group.experiment: _compared_at(group) for group in main_groups(runs)}
     facts = []
     for group in groups:
@@ -295,6 +304,6 @@ def _compared_at(group: Group) -> int | None:
 
 
 def _place(group: Group, field: Swept) -> str:
-    """As "4,000 steps" or "G = 8"."""
+    """The value of a group's setting, as "4,000 steps" or "G = 8"."""
     at = group.at(field)
     return f"{at:,} steps" if field == "steps" else f"{SWEEPS[field][0]} = {at}"

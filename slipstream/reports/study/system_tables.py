@@ -1,4 +1,4 @@
-"""Tables and points of the speed and memory of the kernels, from records of `slipstream bench`."""
+"""Tables and chart points of speed and memory, from the records of `slipstream bench`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from slipstream.runs.run_records import check_fields
 KIND = "bench"
 OURS, PEER, PLAIN = "fused", "flashslice", "reference"
 _HEADS, _LINE = 8, 50
-"""Heads that need no mention, and letters in a line below a panel."""
+"""The usual number of heads, which labels leave out, and letters in a line below a panel."""
 _TITLES = {"model": "Speed and memory of the whole model", "layer": "Speed and memory of one layer"}
 
 
 def read_bench(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """The timed cases of record files that passed their gate; the last of each name counts.
+    """The timed cases that passed their gate; of several with the same name, the last.
 
-    Raises ValueError for a file without timings, and naming what is not as it was written.
+    Raises ValueError for a file without records of timings, and for a record whose fields are
+    missing or of the wrong type, which it names.
     """
-    found: dict[str, dict[str, Any]] = {}
+    cases: dict[str, dict[str, Any]] = {}
     for path in paths:
         rows = read_records(path, KIND)
         if not rows:
@@ -35,8 +36,8 @@ def read_bench(paths: Sequence[Path]) -> list[dict[str, Any]]:
         for row in rows:
             _check(row, str(path))
             if row["results"].get(OURS) and (row["gate"] or {}).get("green"):
-                found[row["name"]] = row
-    return list(found.values())
+                cases[row["name"]] = row
+    return list(cases.values())
 
 
 _ROW = {"name": str, "device": str, "case": dict, "results": dict, "gate": (dict, type(None))}
@@ -54,8 +55,8 @@ def _check(row: Mapping[str, Any], path: str) -> None:
 
 
 def system_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
-    """One for whole models and one for single layers."""
-    found = []
+    """A table of whole models and one of single layers, for those that were measured."""
+    tables = []
     for what in dict.fromkeys(row["case"]["what"] for row in rows):
         own = [row for row in rows if row["case"]["what"] == what]
         devices = ", ".join(dict.fromkeys(row["device"] for row in own))
@@ -70,8 +71,8 @@ def system_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
             "ours, GB", "flashslice, GB",
         )  # fmt: skip
         title = _TITLES.get(what, f"Speed and memory, {what}")
-        found.append(Table(f"systems-{what}", title, caption, columns, tuple(map(_row, own))))
-    return found
+        tables.append(Table(f"systems-{what}", title, caption, columns, tuple(map(_row, own))))
+    return tables
 
 
 def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
@@ -97,9 +98,11 @@ def _cell(value: float | None, kind: Any = "error") -> Cell:
 def system_points(rows: Sequence[Mapping[str, Any]]) -> list[Measurement]:
     """Memory and time against G, L and N, wherever at least two cases differ in that alone.
 
-    The label of each axis says below what the cases have in common.
+    The label of each axis has a second line with what the cases have in common. Of several families
+    of cases that differ in an axis alone, the one with the most values is drawn: at G = 32 with
+    three values of N and at G = 256 with two, the three.
     """
-    found = []
+    points = []
     for axis, label in (("slices", "slices G"), ("layers", "layers L"), ("points", "points N")):
         families: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows:
@@ -108,12 +111,15 @@ def system_points(rows: Sequence[Mapping[str, Any]]) -> list[Measurement]:
         best = max(families.values(), key=lambda own: len({r["case"][axis] for r in own}))
         if len({row["case"][axis] for row in best}) > 1:
             below = f"{label}\n{_in_common(best[0]['case'], axis)}"
-            found += [m for row in best for m in _measurements(row, axis, below)]
-    return found
+            points += [m for row in best for m in _measurements(row, axis, below)]
+    return points
 
 
 def _in_common(case: Mapping[str, Any], axis: str) -> str:
-    """As "model, training, bf16/bf16, G = 32, L = 8", without what the axis is of."""
+    """What cases have in common, as "model, training, bf16/bf16, G = 32, L = 8".
+
+    The quantity along the axis is left out.
+    """
     what, variant, heads = case["what"], case.get("variant", BASELINE), case.get("heads", _HEADS)
     parts = ["one layer" if what == "layer" else what]
     parts.append("training" if case.get("training") else "inference")
@@ -131,11 +137,11 @@ _SERIES = {OURS: "slipstream", PEER: "flashslice", PLAIN: "without kernels"}
 
 
 def _measurements(row: Mapping[str, Any], axis: str, label: str) -> list[Measurement]:
-    found = []
+    measurements = []
     for who, name in _SERIES.items():
         result = row["results"].get(who) or {}
         for key, quantity, unit in (("ms", "time", "ms"), ("peak_gb", "peak memory", "GB")):
             if result.get(key) is not None:
                 at = float(row["case"][axis])
-                found.append(Measurement(name, label, at, quantity, unit, result[key]))
-    return found
+                measurements.append(Measurement(name, label, at, quantity, unit, result[key]))
+    return measurements

@@ -11,7 +11,7 @@ import pytest
 from slipstream.models.variants import VARIANTS
 from slipstream.reports.content import Cell, Section, Table
 from slipstream.reports.page.html import write_page
-from slipstream.reports.study.study_tables import words
+from slipstream.reports.study.study_tables import text_cell
 
 from .. import made_content as made
 from ..browser import absent, opened
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(bool(absent()), reason=absent() or "a browser is there")
 CLAIM = (
-    words("Tying has nothing to do with it: attention is removable untied too"),
-    words("potential-flow-surface"),
-    words("does not hold here"),
+    text_cell("Tying has nothing to do with it: attention is removable untied too"),
+    text_cell("potential-flow-surface"),
+    text_cell("does not hold here"),
     Cell(-0.000436, 0.001, kind="ratio"),
-    words("at most 1.08"),
-    words("largest relative standard deviation of the baseline's test errors over draws of points"),
+    text_cell("at most 1.08"),
+    text_cell(
+        "largest relative standard deviation of the baseline's test errors over draws of points"
+    ),
 )
 COLUMNS = ("claim", "experiment", "verdict", "number", "must be", "which number")
-NUMBERS = (words("builtin-taylor-green"), *[Cell(0.0535, 0.002)] * len(VARIANTS))
+NUMBERS = (text_cell("builtin-taylor-green"), *[Cell(0.0535, 0.002)] * len(VARIANTS))
 
 
 @pytest.fixture(scope="module")
