@@ -105,7 +105,7 @@ def couple(
     if membership.over == "points":
         return deslice_tokens(membership, mix_sums(slice_points(membership, values, **how)), **how)
     rows = None if values is membership.query else values.to(compute_dtype(values))
-    del values  # as large as the stream, and not needed any more unless for gradients
+    del values  # as large as the stream; from here on only autograd may still need it
     if plan.family == "chunked":
         return chunked_ops.couple(_as_computed(membership), rows, mix_sums)
     return _couple_fused(_as_computed(membership), rows, mix_sums, plan)
@@ -114,7 +114,10 @@ def couple(
 def _couple_fused(
     membership: Membership, values: Tensor | None, mix: Callable[[TokenSums], Tensor], plan: Plan
 ) -> Tensor:
-    """By the kernels of a GPU; values of None are the query."""
+    """Slice, mix and deslice by the kernels of a GPU; without values, the query is sliced.
+
+    With gradients wanted, the pair operators are used, whose backward is one kernel.
+    """
     values = membership.query if values is None else values
     slots, chosen = _slots(membership), (str(plan.precision), plan.family)
     stats = _statistics(membership, plan)
@@ -141,9 +144,9 @@ def add_norm(
 ) -> tuple[Float[Tensor, "*batch C"], Float[Tensor, "*batch C"]]:
     """stream + update, and its LayerNorm for a layer that computes in autocast's dtype.
 
-    One kernel on a GPU in eager mode; plain PyTorch elsewhere, and under `torch.compile`, which
-    fuses it by itself. With `reuse` the sum may be written over the stream: it is where the kernel
-    runs and no gradient is wanted.
+    A single kernel does it on a GPU in eager mode, and plain PyTorch elsewhere; `torch.compile`
+    fuses it by itself. `reuse` allows the sum to be written over the stream, which is done where
+    the kernel runs and no gradient is wanted.
     """
     if not _norm_is_fused(stream, update, layer, impl):
         stream = stream if update is None else stream + update
@@ -159,10 +162,10 @@ def add_norm(
 def with_statistics(
     membership: Membership, *, impl: Impl = "auto", precision: Precision | str | None = None
 ) -> Membership:
-    """The membership with what its kernels would otherwise compute again at every use.
+    """The membership together with statistics that its kernels would compute again at every use.
 
-    Worth a call where one membership serves several operations, all of this precision; it changes
-    no result. Where none are needed (the reference, the single-tile kernels) none are kept.
+    It saves time where one membership serves several operations, all of this precision, and changes
+    no result. Only the blocked kernels need statistics; for others the membership stays as it is.
     """
     plan = plan_for(membership, membership.query.shape[-1], impl=impl, precision=precision)
     return replace(membership, statistics=_statistics(_as_computed(membership), plan))
@@ -176,7 +179,7 @@ def plan_for(
     precision: Precision | str | None = None,
     deslice: bool = False,
 ) -> Plan:
-    """What would run for this membership, where it is now."""
+    """The plan for slicing by this membership, or deslicing, on the device where it is now."""
     query = membership.query
     return _cached_plan(
         query.device, compute_dtype(query), membership.slices, query.shape[-1], value_width,
@@ -193,20 +196,21 @@ def plan_on(
     value_width: int,
     how: How,
 ) -> Plan:
-    """What would run for memberships over the slots of these sizes."""
+    """The plan for memberships of these sizes, normalised over the slots."""
     impl, precision = how["impl"], how["precision"]
     return _cached_plan(
         device, dtype, slices, head_width, value_width, "slots", False, impl, precision
     )
 
 
-def _cached_plan(*about: Any) -> Plan:
+def _cached_plan(*arguments: Any) -> Plan:
+    """`_plan` with a cache, since an eager layer asks for its plan at every call."""
     if torch.compiler.is_compiling() or is_transformed():
-        return _plan(*about)  # the compiler would warn that it looks past the cache
+        return _plan(*arguments)  # the compiler would warn that it ignores the cache
     try:
-        return _known_plan(*about)
-    except TypeError:  # sizes that are symbols, or a request that nothing can be made of
-        return _plan(*about)
+        return _known_plan(*arguments)
+    except TypeError:  # not hashable: sizes are symbols, or the request is malformed
+        return _plan(*arguments)
 
 
 def _plan(
@@ -240,6 +244,7 @@ def operation_on(
     over: Axis = "slots",
     deslice: bool = False,
 ) -> Operation:
+    """The operation for `make_plan`, with what is known here of device, export and transforms."""
     on_gpu, compiling = device.type == "cuda", torch.compiler.is_compiling()
     return Operation(
         device=device.type,
@@ -257,13 +262,14 @@ def operation_on(
 
 
 def compute_dtype(tensor: Tensor) -> torch.dtype:
-    """The tensor's, or autocast's where it is on: what an eager product would be computed in."""
+    """The dtype in which PyTorch would multiply this tensor: autocast's where that is on."""
     if autocast_is_on(tensor.device) and tensor.dtype != torch.float64:
         return torch.get_autocast_dtype(tensor.device.type)
     return tensor.dtype
 
 
 def _norm_is_fused(stream: Tensor, update: Tensor | None, layer: nn.LayerNorm, impl: Impl) -> bool:
+    """Whether the kernel may stand in for `layer(stream + update)` here."""
     if impl == "reference" or torch.compiler.is_compiling() or not runtime.HAS_TRITON:
         return False
     if stream.device.type != "cuda" and not (runtime.TRITON_INTERPRETED and impl != "auto"):
@@ -279,14 +285,14 @@ def _norm_is_fused(stream: Tensor, update: Tensor | None, layer: nn.LayerNorm, i
 
 
 def is_plain(layer: nn.LayerNorm) -> bool:
-    """Whether calling it does what a LayerNorm does and no more: its own forward, and no hooks."""
+    """Whether calling the layer computes a LayerNorm and nothing else: no subclass, no hooks."""
     if type(layer) is not nn.LayerNorm or layer.weight is None or layer.bias is None:
         return False
     return not has_hooks(layer)
 
 
 def has_hooks(module: nn.Module) -> bool:
-    """Whether somebody looks at what goes in or comes out, of it or of all modules."""
+    """Whether hooks, of this module or of all modules, see its inputs or outputs."""
     own = module._forward_hooks or module._forward_pre_hooks
     backward = module._backward_hooks or module._backward_pre_hooks
     return bool(own or backward or _has_any_global_hook())
@@ -301,6 +307,7 @@ def _check_values(membership: Membership, values: Tensor) -> None:
 def _mixed(
     mix: Callable[[Tensor], Tensor], sums: TokenSums, epsilon: float, membership: Membership
 ) -> Tensor:
+    """The mixed tokens, checked, since `mix` is a function of the caller's."""
     tokens = mix(sums.tokens(epsilon))
     check_shape("the tokens that mix returns", tokens, "B H G V", tuple(sums.numerator.shape))
     check_like("the tokens that mix returns", tokens, "query", membership.query)
@@ -308,16 +315,17 @@ def _mixed(
 
 
 def _with_dtype(sums: TokenSums, values: Tensor) -> TokenSums:
-    """The sums, with the dtype that their tokens shall have."""
+    """The sums, told to which dtype their tokens are cast."""
     return replace(sums, dtype=_tokens_dtype(values.dtype, values.device))
 
 
 def _tokens_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype | None:
-    """That of the values; under autocast tokens stay in that of the sums, as eager means would."""
+    """The dtype of the values; None under autocast, where eager means stay in the sums' fp32."""
     return None if autocast_is_on(device) else dtype
 
 
 def _as_computed(membership: Membership) -> Membership:
+    """The membership with its query in the dtype in which it is multiplied."""
     query = membership.query
     dtype = compute_dtype(query)
     return membership if query.dtype == dtype else replace(membership, query=query.to(dtype))
@@ -328,7 +336,7 @@ def _slots(membership: Membership) -> tuple[Tensor, Tensor | None, Tensor]:
 
 
 def _statistics(membership: Membership, plan: Plan) -> Tensor | None:
-    """What the blocked slice needs and no other: the membership's own, or new ones."""
+    """Statistics for the blocked kernels, the membership's own or new ones; None for others."""
     if plan.family != "blocked" or membership.over == "points":
         return None
     if membership.statistics is not None:

@@ -1,4 +1,4 @@
-"""Launches the kernels: tiles, grids and buffers, family by family."""
+"""Launches of the kernels of both families, with their tiles, grids and buffers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from slipstream.kernels.operands import (
 from slipstream.kernels.tiles import Tile
 
 LOG_2 = math.log(2)
-"""Logits inside the kernels are in units of it."""
+"""The kernels use powers of two: their logits are natural ones divided by log 2."""
 
 
 def run(
     kernel: Any, grid: tuple[int, ...], tile: Tile, *arguments: Any, **constants: object
 ) -> None:
-    """The first argument must be a tensor: it says on which device."""
+    """Launch a kernel on the device of its first argument, which must be a tensor."""
     with device_guard(arguments[0]):
         kernel[grid](
             *arguments, **constants, BN=tile.points, num_warps=tile.warps, num_stages=tile.stages
@@ -118,7 +118,8 @@ def slice_blocked(o: Operands, values: Tensor, stats: Tensor) -> tuple[Tensor, T
 def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
     """The numerator, normalised over all points, and the normalisers (2, B, H, G).
 
-    Those are the largest logit of a slot, in units of log 2, and the sum of exponentials.
+    The normalisers are the largest logit m of a slot, in units of log 2, and the sum of 2^(logit -
+    m). Each part has its own m; its sums are rescaled to the largest m of all parts.
     """
     values = rows(values)
     width, slices = values.shape[-1], o.slices
@@ -133,7 +134,7 @@ def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def log_normalizer(normalizers: Tensor) -> Tensor:
-    """(B, H, G), natural, of what `slice_over_points` gives."""
+    """The natural logarithm (B, H, G) of the sum of exponentials, from `slice_over_points`."""
     return normalizers[0] * LOG_2 + normalizers[1].log()
 
 
@@ -143,28 +144,30 @@ def centres(normalizers: Tensor, points: int) -> Tensor:
 
 
 def deslice_blocked(o: Operands, tokens: Tensor, stats: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The output, and the statistics: those given, or those found on the way."""
+    """The output, and the statistics: those given, or those computed along with the output."""
     tokens = tokens.contiguous()
     width = tokens.shape[-1]
     tile = o.tile("blocked/deslice_forward", width)
     out = o.query.new_empty(o.batch, o.points, o.heads, width)
-    found = o.buffer(2, o.batch, o.heads, o.points) if stats is None else stats
+    used = o.buffer(2, o.batch, o.heads, o.points) if stats is None else stats
     run(
         blocked_forward.deslice_forward, (ceil_div(o.points, tile.points), o.heads, o.batch), tile,
-        o.query, tokens, *o.pointers(), out, *_two(found), o.points, o.heads, o.slices,
+        o.query, tokens, *o.pointers(), out, *_two(used), o.points, o.heads, o.slices,
         *o.query_strides(), *o.slot_strides(), HAS_STATISTICS=stats is not None,
         **o.products(), D=o.width, BD=_padded(o.width), V=width, BV=_padded(width),
         BG=_slots(o, tile),
     )  # fmt: skip
-    return out, found
+    return out, used
 
 
 def backward_blocked(
     o: Operands, of: Backward, normalizers: Tensor, *, over_points: bool = False
 ) -> Gradients:
-    """`normalizers`: largest logit and sum, of every point (2, B, H, N) or every slot (2, B, H, G).
+    """The gradients, by a kernel over points (query, values) and one over slots (parameters).
 
-    Over the points the temperature's gradient is against logits less `centres`.
+    `normalizers` are the largest logit and the sum of exponentials of each point (2, B, H, N), or
+    over the points of each slot (2, B, H, G). The gradient of the temperature over the points is
+    summed against logits less `centres`.
     """
     m, row_sum = _two(normalizers)
     if over_points:
@@ -204,12 +207,12 @@ def backward_blocked(
 
 
 def _two(statistics: Tensor) -> tuple[Tensor, ...]:
-    """Largest logits and sums, as the kernels read them."""
+    """Largest logits and sums of exponentials as two contiguous tensors, which the kernels read."""
     return statistics.contiguous().unbind(0)
 
 
 def _slots(o: Operands, tile: Tile) -> int:
-    """BG: the tile's, or fewer where there are fewer slots."""
+    """BG, slots per tile: the tile's, or with fewer slices the next power of two from 16 on."""
     return min(tile.slots, max(16, 1 << (o.slices - 1).bit_length()))
 
 
@@ -221,6 +224,10 @@ def _slot_owned_sums(
     stats: tuple[Tensor, ...],
     columns: int,
 ) -> Tensor:
+    """Launch a kernel whose programs each sum over points for a block of slots.
+
+    Returns its parts (B, H, parts, G columns).
+    """
     width = values.shape[-1]
     tile = o.tile(f"blocked/{name}", width)
     blocks = ceil_div(o.slices, _slots(o, tile))

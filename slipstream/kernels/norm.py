@@ -1,9 +1,9 @@
 """Residual and LayerNorm in one kernel: x + update, and its norm in the dtype the next layer reads.
 
-In eager mode under autocast the sum, the norm in fp32 and a cast for every reader are passes of
-their own over the stream, and cost more than slice and deslice together. Under `torch.compile` the
-compiler fuses them by itself, so this is for eager alone. Parameter gradients are summed like those
-of the other kernels: parts in rows of an fp32 buffer, added up in a fixed order.
+In eager mode under autocast the sum, the norm in fp32 and a cast for every layer that reads it are
+separate passes over the stream, which together cost more than slice and deslice. `torch.compile`
+fuses them by itself, so this kernel runs in eager mode only. Parameter gradients are summed as in
+the other kernels: programs write parts to rows of an fp32 buffer, added up in a fixed order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from slipstream.kernels.residual_norm import norm_backward, norm_forward
 
 WIDEST = 2048
 _ELEMENTS, _WARPS, _PER_SM = 2048, 4, 8
-"""Of a program: numbers of the stream at a time, warps, and how many run on a multiprocessor."""
+"""Numbers of the stream that a program takes at a time, its warps, programs per multiprocessor."""
 
 
 def _outputs(
@@ -45,7 +45,10 @@ def add_norm(
     epsilon: float,
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """stream + update (empty without one), its norm in `dtype`, means and inverse deviations."""
+    """stream + update (empty without an update), its norm in `dtype`, and statistics of the rows.
+
+    The statistics are the mean and the inverse standard deviation of each row, for the backward.
+    """
     summed, normed, statistics = _outputs(stream, update, dtype)
     _launch_forward(stream.contiguous(), update, weight, bias, epsilon, summed, normed, statistics)
     return summed, normed, statistics
@@ -59,7 +62,7 @@ def add_norm_(
     epsilon: float,
     dtype: torch.dtype,
 ) -> Tensor:
-    """`add_norm` that writes the sum over the contiguous stream: eager, and without gradients."""
+    """`add_norm` that writes the sum over the stream, which must be contiguous; no gradients."""
     _, normed, statistics = _outputs(stream, None, dtype)
     _launch_forward(stream, update, weight, bias, epsilon, stream, normed, statistics)
     return normed
@@ -103,7 +106,10 @@ def add_norm_backward(
     bias: Tensor,
     update_dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of stream, update (empty where it is the same), weight and bias."""
+    """Gradients of stream, update, weight and bias.
+
+    The update's is empty where its dtype is the stream's: the two gradients are then the same.
+    """
     summed, normed_gradient = summed.contiguous(), normed_gradient.contiguous()
     summed_gradient = None if summed_gradient is None else summed_gradient.contiguous()
     of_stream, of_update = _stream_gradients(summed, update_dtype)
@@ -119,7 +125,7 @@ def add_norm_backward(
             HAS_SUMMED_GRADIENT=summed_gradient is not None,
             HAS_UPDATE_GRADIENT=of_update.numel() > 0, num_warps=_WARPS, **tile,
         )  # fmt: skip
-    of_weight, of_bias = (found.sum(0) for found in partial.unbind(1))
+    of_weight, of_bias = (parts_of.sum(0) for parts_of in partial.unbind(1))
     return of_stream, of_update, of_weight.to(weight.dtype), of_bias.to(bias.dtype)
 
 
@@ -149,7 +155,7 @@ def _gradients(
 ) -> tuple[Tensor | None, ...]:
     summed, statistics, weight, bias = ctx.saved_tensors
     has_update = ctx.update_dtype is not None
-    if of_normed is None:
+    if of_normed is None:  # only the sum was used further on: its gradient passes through
         of_update = None
         if has_update and of_summed is not None:
             of_update = of_summed.to(ctx.update_dtype)

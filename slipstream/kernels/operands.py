@@ -1,7 +1,7 @@
-"""What the kernels read, in the layout they read it in, and the sums of what they leave.
+"""The operands of the kernels in the layout that they read, and the sums of what they write.
 
-Every sum over points is split into `parts`, each written by one program to its own row of an fp32
-buffer and added up here by torch in a fixed order, so that two runs agree to the bit.
+Every sum over points is split into `parts`. One program writes each part to its own row of an fp32
+buffer, and torch adds the rows here in a fixed order, so that two runs agree to the bit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_CHANGE = contextlib.nullcontext()
 
 @dataclass(frozen=True)
 class Operands:
-    """What every kernel reads, in the layout it reads it in."""
+    """The tensors that every kernel reads, in the layout that it reads, and their sizes."""
 
     query: Tensor
     slot_weight: Tensor
@@ -37,7 +37,7 @@ class Operands:
     slices: int
     width: int
     tiles: Mapping[str, Tile]
-    """Tiles to use instead of the table's, by kernel: for whoever tunes them."""
+    """Tiles by kernel to use instead of the table's; `slipstream bench tune` gives them."""
 
     @staticmethod
     def of(
@@ -64,7 +64,7 @@ class Operands:
         )
 
     def pointers(self) -> tuple[Tensor, ...]:
-        """slot_weight, slot_bias, temperature; without a bias its pointer is never followed."""
+        """slot_weight, slot_bias, temperature; without a bias a pointer that no kernel reads."""
         bias = self.slot_weight if self.slot_bias is None else self.slot_bias
         return self.slot_weight, bias, self.temperature
 
@@ -90,12 +90,19 @@ class Operands:
         return _table_of(self.query.device)
 
     def fits(self, family: str, value_width: int) -> bool:
-        """Whether the GPU's table has such tiles for this; a plan made elsewhere may not know."""
+        """Whether the table of this GPU has tiles of the family for these sizes.
+
+        A plan that was made for another GPU, or for any GPU, may have assumed otherwise.
+        """
         widest = max(self.width, value_width)
         return self.table.has_tiles(family, self.precision, self.slices, widest)
 
     def parts(self, tile: Tile, programs: int) -> int:
-        """Into how many parts the points go, when `programs` programs work on each part."""
+        """Into how many parts to split the points, when `programs` programs work on each part.
+
+        With 132 multiprocessors, 4 programs on each and 8 programs for a part (B H = 8), the points
+        go into 4 * 132 / 8 = 66 parts, or fewer where they have fewer tiles.
+        """
         wanted = max(1, tile.per_sm * runtime.multiprocessors(self.query.device) // programs)
         return min(wanted, ceil_div(self.points, tile.points))
 
@@ -109,7 +116,7 @@ def _table_of(device: torch.device) -> TileTable:
 
 
 def rows(tensor: Tensor) -> Tensor:
-    """The tensor itself where its last axis is contiguous, as the kernels need it."""
+    """The tensor with a contiguous last axis, as the kernels need it; copied only if necessary."""
     return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
 
 
@@ -120,7 +127,7 @@ def row_strides(tensor: Tensor, heads: int) -> tuple[int, int, int]:
 
 
 def device_guard(tensor: Tensor) -> contextlib.AbstractContextManager[object]:
-    """Triton launches on the current device: make it the tensor's."""
+    """Make the tensor's device the current one, on which Triton launches."""
     device = tensor.device
     if device.type != "cuda" or device.index == torch.cuda.current_device():
         return _NO_CHANGE
@@ -128,7 +135,7 @@ def device_guard(tensor: Tensor) -> contextlib.AbstractContextManager[object]:
 
 
 def shared_heads(gradient: Tensor, query: Tensor) -> Tensor:
-    """The gradient of a query that the heads share is the sum of theirs."""
+    """The gradient of a query; one that the heads share has the sum of their gradients."""
     if gradient.shape == query.shape:
         return gradient
     return gradient.sum(2, keepdim=True, dtype=torch.float32).to(query.dtype)
@@ -141,14 +148,15 @@ def _leading_strides(tensor: Tensor, tail: int) -> tuple[int, int]:
 
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-"""Of query, values or tokens, slot weight, slot bias (empty without one), temperature."""
+"""Gradients of query, values or tokens, slot weight, slot bias (empty without one), temperature."""
 
 
 @dataclass(frozen=True)
 class Backward:
-    """What a backward kernel is of, and the gradients that came in; see `single_tile.backward`.
+    """The inputs of a backward kernel beside the operands; see `single_tile.backward`.
 
-    Pointers that a kind does not need are there all the same, and never followed.
+    `kind` says whose gradients it computes. Tensors that a kind does not need are set to others of
+    its tensors, since a kernel must be given some pointer, and are never read.
     """
 
     kind: Literal["slice", "deslice", "pair"]
@@ -158,7 +166,7 @@ class Backward:
     output_gradient: Tensor
     output_tokens: Tensor
     mass: Tensor | None = None
-    """(B, H, G) of the slice, to centre by."""
+    """(B, H, G), the mass of the slice, by which slots are weighted in `centred`."""
 
     @staticmethod
     def of_slice(
@@ -179,15 +187,16 @@ class Backward:
 
     @property
     def tile_prefix(self) -> str:
-        """A pair holds more in registers and has tiles of its own."""
+        """The prefix of the kernel's tiles; a pair needs more registers and has its own."""
         return "pair_" if self.kind == "pair" else ""
 
     def centred(self) -> tuple[Backward, Tensor]:
         """Tokens and shift less their mean over the slots, and the mean of the tokens.
 
-        A slot counts by its mass: the gradient of a numerator is one over the mass, so that a slot
-        which almost no point belongs to has one many thousand times the others'. In a plain mean it
-        would drown them, and what is to cancel would grow instead of shrink.
+        The softmax's backward subtracts large numbers that are nearly equal; subtracting the mean
+        first makes them small. Slots are weighted by their mass. The gradient of a numerator goes
+        as one over the mass, so that of a slot with almost no points is many thousand times those
+        of the others; it would dominate a plain mean, and the numbers would grow, not shrink.
         """
         tokens, share = self.tokens.float(), self._shares()
         mean = (share[..., None] * tokens).sum(-2)
@@ -202,7 +211,10 @@ class Backward:
         return replace(self, tokens=tokens, shift=shift, output_tokens=output), mean
 
     def _shares(self) -> Tensor:
-        """(B, H, G), summing to one: of the mass, or even for deslice, whose tokens are means."""
+        """(B, H, G), summing to one: shares of the mass, or equal ones for deslice.
+
+        The tokens of a deslice are means already and have no such range.
+        """
         if self.mass is None:
             slices = self.tokens.shape[-2]
             return self.tokens.new_full((slices,), 1 / slices, dtype=torch.float32)
@@ -212,7 +224,7 @@ class Backward:
         return (*row_strides(self.rows, heads), *row_strides(self.output_gradient, heads))
 
     def token_sizes(self, slices: int) -> list[int]:
-        """How many numbers of the tokens' gradient a kernel leaves: those of deslice only."""
+        """How many numbers a kernel writes for the gradient of the tokens: for deslice only."""
         return [slices * self.rows.shape[-1]] if self.kind == "deslice" else []
 
 
@@ -223,10 +235,10 @@ def ceil_div(total: int, block: int) -> int:
 def summed_gradients(
     o: Operands, query: Tensor, rows: Tensor, partial: Sequence[Tensor]
 ) -> Gradients:
-    """From what the parts left, (B, H, parts, numbers) each, in the layouts of the parameters.
+    """The gradients in the layouts of the parameters, summed over the parts.
 
-    `partial` is of slot weight, slot bias, temperature and, of deslice, tokens; else `rows` is the
-    gradient of the values.
+    `partial` holds those of slot weight, slot bias, temperature and, for deslice, tokens, each
+    (B, H, parts, numbers). `rows` is the gradient of the values, unused for deslice.
     """
     weight, bias, temperature, *tokens = partial
     of_bias = bias.new_empty(0) if o.slot_bias is None else to_layout(bias, o.slot_bias, 1)

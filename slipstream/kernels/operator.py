@@ -1,7 +1,7 @@
-"""A function of tensors as a PyTorch operator, with a short way in eager mode.
+"""A function of tensors as a PyTorch operator that is called directly in eager mode.
 
-An operator is what `torch.compile`, `torch.export` and fake tensors understand. Going through the
-dispatcher costs about as much as the launch of a kernel, so where none of them is at work the same
+`torch.compile`, `torch.export` and fake tensors need an operator. Calling one through PyTorch's
+dispatcher costs about as much as the launch of a kernel, so where none of the three is at work the
 function runs directly, with the same gradients.
 """
 
@@ -21,7 +21,7 @@ Gradients = Callable[..., tuple[Tensor | None, ...]]
 
 
 class Operator:
-    """Called like the function it is made of, whose first argument must be a tensor."""
+    """Called like the function that it is made of, whose first argument must be a tensor."""
 
     def __init__(self, name: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
         schema = torch.library.infer_schema(function, mutates_args=())
@@ -38,7 +38,7 @@ class Operator:
 
     def set_gradients(self, save: Save, gradients: Gradients) -> None:
         """`save` keeps what `gradients` needs, as with `torch.library.register_autograd`."""
-        gradients = _once(gradients)
+        gradients = _without_second_derivatives(gradients)
         torch.library.register_autograd(self.name, gradients, setup_context=save)
         function = self.function
 
@@ -66,22 +66,25 @@ class Operator:
         return self.direct(*arguments) if torch.is_grad_enabled() else self.function(*arguments)
 
 
-def _once(gradients: Gradients) -> Gradients:
-    """Those gradients, whose own gradients are an error: without it they would be left out."""
+def _without_second_derivatives(gradients: Gradients) -> Gradients:
+    """The same gradients, which raise an error when they are differentiated themselves.
 
-    def found(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
+    PyTorch would otherwise take them for constants and leave out a part of second derivatives.
+    """
+
+    def checked(ctx: Any, *incoming: Tensor) -> tuple[Tensor | None, ...]:
         with torch.no_grad():
-            outputs = gradients(ctx, *given)
+            outputs = gradients(ctx, *incoming)
         if not torch.is_grad_enabled():
             return outputs
         message = (
             b"second derivatives are not among what the kernels can do; impl must be"
             b' "reference" for them'
         )
-        marked = [None if one is None else one.detach().requires_grad_() for one in outputs]
+        marked = [None if o is None else o.detach().requires_grad_() for o in outputs]
         return tuple(torch._C._functions.DelayedError(message, len(marked))(*marked))  # type: ignore[arg-type]
 
-    return found
+    return checked
 
 
 def operator(name: str, fake: Callable[..., Any]) -> Callable[[Callable[..., Any]], Operator]:
@@ -90,7 +93,10 @@ def operator(name: str, fake: Callable[..., Any]) -> Callable[[Callable[..., Any
 
 
 def _without_bf16(function: Callable[..., Any], fake: Callable[..., Any]) -> Callable[..., Any]:
-    """For Triton's interpreter, which cuts results off at bf16: the same in fp32, then rounded."""
+    """The function for Triton's interpreter: bf16 inputs are computed on in fp32, then rounded.
+
+    The interpreter truncates to bf16, where a GPU rounds to the nearest.
+    """
 
     def widened(argument: Any) -> Any:
         if isinstance(argument, Tensor) and argument.dtype == torch.bfloat16:
@@ -100,21 +106,21 @@ def _without_bf16(function: Callable[..., Any], fake: Callable[..., Any]) -> Cal
     def call(*arguments: Any) -> Any:
         if not any(isinstance(a, Tensor) and a.dtype == torch.bfloat16 for a in arguments):
             return function(*arguments)
-        found, like = function(*map(widened, arguments)), fake(*arguments)
-        if isinstance(found, Tensor):
-            return found.to(like.dtype)
-        return tuple(f.to(expected.dtype) for f, expected in zip(found, like, strict=True))
+        wide, expected = function(*map(widened, arguments)), fake(*arguments)
+        if isinstance(wide, Tensor):
+            return wide.to(expected.dtype)
+        return tuple(w.to(like.dtype) for w, like in zip(wide, expected, strict=True))
 
     return call
 
 
 def is_transformed() -> bool:
-    """Whether a transform of functions (`torch.func`) or forward-mode derivatives are at work."""
+    """Whether a function transform (`torch.func`) or forward-mode differentiation is active."""
     return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 
 def is_eager(tensor: Tensor) -> bool:
-    """Whether nothing but plain tensors, autograd and the device are in play."""
+    """Whether the tensor is a plain one, and nothing but autograd observes what is computed."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return False
     return type(tensor) in (Tensor, nn.Parameter) and torch._C._len_torch_dispatch_stack() == 0

@@ -1,8 +1,8 @@
 """The kernels as PyTorch operators: schemas, shapes for the compiler, and gradients.
 
-`slice` and `deslice` are what `api` calls; each has a backward operator. `pair_slice` and
-`pair_deslice` compute the same, for a slice and a deslice with one membership: their gradients come
-from one kernel. Statistics go in and come out as plain tensors without a gradient. All run in
+`api` calls `slice` and `deslice`, each of which has a backward operator. `pair_slice` and
+`pair_deslice` compute the same for a slice and a deslice by one membership; one kernel computes the
+gradients of both. Statistics are passed as plain tensors without a gradient. All operators run in
 Triton on CUDA and under its interpreter, and by `fallback` anywhere else.
 """
 
@@ -97,9 +97,9 @@ def statistics(
     temperature: Tensor,
     precision: str,
 ) -> Tensor:
-    """(2, B, H, N): largest logit, in units of log 2, and sum of exponentials."""
+    """(2, B, H, N): largest logit of each point, in units of log 2, and sum of exponentials."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
-    by = fallback if _runs(o, o.width, "blocked") == "chunked" else launch
+    by = fallback if _family_here(o, o.width, "blocked") == "chunked" else launch
     return by.statistics(o)
 
 
@@ -118,7 +118,7 @@ def slice_op(
     """Numerator and mass; over the points also the log normaliser and the normalisers. All fp32."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     if over == "points":
-        by = fallback if _runs(o, values.shape[-1], family) == "chunked" else launch
+        by = fallback if _family_here(o, values.shape[-1], family) == "chunked" else launch
         numerator, normalizers = by.slice_over_points(o, values)
         log_normalizer = launch.log_normalizer(normalizers)
         return numerator, torch.ones_like(log_normalizer), log_normalizer, normalizers
@@ -137,11 +137,11 @@ def deslice_op(
     precision: str,
     family: str,
 ) -> tuple[Tensor, Tensor]:
-    """The output, and the statistics found on the way (empty where none were looked for)."""
+    """The output, and the statistics if the kernel computed them too, else an empty tensor."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     if family == "single-tile" or stats is not None:
         return _deslice(o, tokens, stats, family), o.buffer(0)
-    if _runs(o, tokens.shape[-1], family) == "chunked":
+    if _family_here(o, tokens.shape[-1], family) == "chunked":
         return fallback.deslice_tokens(o, tokens), fallback.statistics(o)
     return launch.deslice_blocked(o, tokens, None)
 
@@ -159,9 +159,10 @@ def pair_slice(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Numerator and mass, and two carriers for `pair_deslice`.
 
-    A carrier holds nothing. It is there for what comes back along it: the gradient of the
-    deslice's output, and its tokens, which the backward of this operator needs to compute the
-    gradients of both at once.
+    The values of a carrier mean nothing; `pair_deslice` only takes them as inputs. In the backward
+    pass it returns, as their gradients, the gradient of its output and its tokens, and autograd
+    hands both to the backward of this operator, which computes the gradients of slice and deslice
+    together.
     """
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     numerator, mass = _slice(o, values, stats, family)
@@ -181,31 +182,31 @@ def pair_deslice(
     precision: str,
     family: str,
 ) -> Tensor:
-    """The output. Only the tokens get their gradient here, the rest theirs from `pair_slice`."""
+    """The output. Its backward gives the gradient of the tokens, `pair_slice`'s the others."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     return _deslice(o, tokens, stats, family)
 
 
 def _slice(o: Operands, values: Tensor, stats: Tensor | None, family: str) -> tuple[Tensor, Tensor]:
-    runs = _runs(o, values.shape[-1], family)
-    if runs == "chunked":
+    here = _family_here(o, values.shape[-1], family)
+    if here == "chunked":
         return fallback.slice_points(o, values)
-    if runs == "single-tile":
+    if here == "single-tile":
         return launch.slice_single_tile(o, values)
-    return launch.slice_blocked(o, values, _given(stats, o))
+    return launch.slice_blocked(o, values, _given_or_computed(stats, o))
 
 
 def _deslice(o: Operands, tokens: Tensor, stats: Tensor | None, family: str) -> Tensor:
-    runs = _runs(o, tokens.shape[-1], family)
-    if runs == "chunked":
+    here = _family_here(o, tokens.shape[-1], family)
+    if here == "chunked":
         return fallback.deslice_tokens(o, tokens)
-    if runs == "single-tile":
+    if here == "single-tile":
         return launch.deslice_single_tile(o, tokens)
     return launch.deslice_blocked(o, tokens, stats)[0]
 
 
 def _carriers(query: Tensor, values: Tensor, numerator: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the shapes of the deslice's output and tokens, in the memory of one number each."""
+    """Tensors of the shapes of the deslice's output and tokens, each storing one number."""
     output = query.new_zeros(1).expand(values.shape)
     return output, numerator.new_zeros(1).expand(numerator.shape)
 
@@ -229,11 +230,11 @@ def slice_backward(
     family: str,
     over: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Over the points short of what `_over_points` adds to bias and temperature."""
+    """Gradients of the slice; over the points without what `_over_points` adds afterwards."""
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     of = Backward.of_slice(values, numerator_gradient, shift, mass)
     if over == "points":
-        if _runs(o, values.shape[-1], family) == "chunked":
+        if _family_here(o, values.shape[-1], family) == "chunked":
             return fallback.backward(o, of, normalizers, over_points=True)
         return launch.backward_blocked(o, of, normalizers, over_points=True)
     return _backward(o, of, stats, family)
@@ -252,8 +253,8 @@ def deslice_backward(
     family: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
-    found = _backward(o, Backward.of_deslice(gradient, tokens), stats, family)
-    of_query, of_tokens, of_weight, of_bias, of_temperature = found
+    gradients = _backward(o, Backward.of_deslice(gradient, tokens), stats, family)
+    of_query, of_tokens, of_weight, of_bias, of_temperature = gradients
     return of_query, of_tokens.to(tokens.dtype), of_weight, of_bias, of_temperature
 
 
@@ -282,18 +283,19 @@ def pair_backward(
 
 
 def _backward(o: Operands, of: Backward, stats: Tensor | None, family: str) -> Gradients:
-    runs = _runs(o, of.rows.shape[-1], family)
-    if runs == "chunked":
+    here = _family_here(o, of.rows.shape[-1], family)
+    if here == "chunked":
         return fallback.backward(o, of)
-    if runs == "single-tile":
+    if here == "single-tile":
         return launch.backward_single_tile(o, of)
-    return launch.backward_blocked(o, of, _given(stats, o))
+    return launch.backward_blocked(o, of, _given_or_computed(stats, o))
 
 
-def _runs(o: Operands, value_width: int, family: str) -> Family:
-    """The family that the plan chose, or the next that can run here.
+def _family_here(o: Operands, value_width: int, family: str) -> Family:
+    """The family that the plan chose, or the next that can run on this device.
 
-    A plan that was made while compiling or exporting has not seen the device.
+    They differ where the plan was made while compiling or exporting, when the device is not known:
+    an operator exported for a GPU and run on a CPU is computed by `fallback`.
     """
     has_triton = o.query.device.type == "cuda" or runtime.TRITON_INTERPRETED
     if not has_triton or not o.fits("blocked", value_width):
@@ -303,8 +305,8 @@ def _runs(o: Operands, value_width: int, family: str) -> Family:
     return "blocked"
 
 
-def _given(stats: Tensor | None, o: Operands) -> Tensor:
-    """Those the blocked kernels need, computed where the plan expected single tiles."""
+def _given_or_computed(stats: Tensor | None, o: Operands) -> Tensor:
+    """The statistics for the blocked kernels, computed if the plan had expected single tiles."""
     return launch.statistics(o) if stats is None else stats
 
 
@@ -326,28 +328,30 @@ def _slice_gradients(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
     of_numerator, of_mass, of_normalizer, _ = gradients
     shift = of_mass
     if numerator is not None:
-        # Over the points the mass is one whatever happens; the correction is known per slot.
+        # Over the points the mass is 1 and has no gradient. The softmax subtracts the weighted
+        # mean of the gradients over the points, which is the same number for a whole slot.
         shift = of_normalizer - (numerator * of_numerator).sum(-1)
-    found = slice_backward(of_numerator, shift, mass, *tensors, stats, normalizers, *ctx.how)
+    computed = slice_backward(of_numerator, shift, mass, *tensors, stats, normalizers, *ctx.how)
     if numerator is None:
-        return *_with_bias(found, bias), None, None, None, None
+        return *_with_bias(computed, bias), None, None, None, None
     centres = launch.centres(normalizers, query.shape[1])
-    return *_over_points(found, of_normalizer, bias, temperature, centres), *(None,) * 4
+    return *_over_points(computed, of_normalizer, bias, temperature, centres), *(None,) * 4
 
 
 def _over_points(
-    found: tuple[Tensor, ...],
+    gradients: tuple[Tensor, ...],
     of_normalizer: Tensor,
     bias: Tensor | None,
     temperature: Tensor,
     centres: Tensor,
 ) -> tuple[Tensor | None, ...]:
-    """What the log normaliser's own gradient adds to those of slot bias and temperature.
+    """The gradients with what the log normaliser adds to those of slot bias and temperature.
 
-    A bias moves all logits of a slot alike and cancels but there. The temperature's was summed
-    against logits less their slot's centre, which also cancels but there.
+    A slot's bias moves all its logits alike. It cancels in the weights over the points, so only the
+    log normaliser gives it a gradient. The kernel summed the temperature's gradient against logits
+    less the centre of their slot; the centre, too, cancels everywhere but in the log normaliser.
     """
-    of_query, of_values, of_weight, of_bias, of_temperature = found
+    of_query, of_values, of_weight, of_bias, of_temperature = gradients
     own = (centres * launch.LOG_2 * of_normalizer).sum((0, 2)) / temperature
     of_temperature = (of_temperature - own).to(temperature.dtype)
     if bias is not None:
@@ -357,16 +361,16 @@ def _over_points(
 
 def _save_deslice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     *tensors, stats, precision, family = inputs
-    found = output[1] if stats is None and family == "blocked" else stats
-    ctx.save_for_backward(*tensors, found)
+    known_stats = output[1] if stats is None and family == "blocked" else stats
+    ctx.save_for_backward(*tensors, known_stats)
     ctx.mark_non_differentiable(output[1])
     ctx.how = (precision, family)
 
 
 def _deslice_gradients(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     query, tokens, weight, bias, temperature, stats = ctx.saved_tensors
-    found = deslice_backward(gradient, query, tokens, weight, bias, temperature, stats, *ctx.how)
-    return *_with_bias(found, bias), None, None, None
+    tensors = (query, tokens, weight, bias, temperature, stats)
+    return *_with_bias(deslice_backward(gradient, *tensors, *ctx.how), bias), None, None, None
 
 
 def _save_pair_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -377,9 +381,11 @@ def _save_pair_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ..
 
 def _pair_slice_gradients(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
     mass, *tensors = ctx.saved_tensors
+    # What came back along the carriers: the gradient of the deslice's output, and its tokens.
     of_numerator, of_mass, of_output, output_tokens = gradients
-    found = pair_backward(of_numerator, of_mass, mass, of_output, output_tokens, *tensors, *ctx.how)
-    return *_with_bias(found, bias=tensors[3]), None, None, None
+    incoming = (of_numerator, of_mass, mass, of_output, output_tokens)
+    computed = pair_backward(*incoming, *tensors, *ctx.how)
+    return *_with_bias(computed, bias=tensors[3]), None, None, None
 
 
 def _save_pair_deslice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -389,14 +395,15 @@ def _save_pair_deslice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> Non
 
 
 def _pair_deslice_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    """The gradient of the tokens is a slice of that of the output; the carriers take the rest."""
+    """The gradient of the tokens is the output's gradient, sliced; the carriers take the rest."""
     tokens, query, weight, bias, temperature, stats = ctx.saved_tensors
     of_tokens, *_ = slice_op(query, gradient, weight, bias, temperature, stats, *ctx.how, "slots")
     return of_tokens.to(tokens.dtype), gradient, tokens.float(), *(None,) * 7
 
 
-def _with_bias(found: tuple[Tensor, ...], bias: Tensor | None) -> tuple[Tensor | None, ...]:
-    query, other, weight, of_bias, temperature = found
+def _with_bias(gradients: tuple[Tensor, ...], bias: Tensor | None) -> tuple[Tensor | None, ...]:
+    """The gradients, with None for a bias that is not there: operators cannot return None."""
+    query, other, weight, of_bias, temperature = gradients
     return query, other, weight, None if bias is None else of_bias, temperature
 
 

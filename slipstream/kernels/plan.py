@@ -11,10 +11,10 @@ from slipstream.kernels.membership import Axis
 from slipstream.kernels.tiles import LEAST_SHARED_MEMORY, table_for
 
 Impl = Literal["auto", "fused", "single-tile", "blocked", "chunked", "reference"]
-"""`auto` takes the fastest family there is for the device, and says why it is not a faster one; the
-others are had or raise the reason.
+"""`auto` takes the fastest family that can run on the device, and the plan says why it is not a
+faster one. All others raise ValueError with the reason where they cannot run.
 
-`fused` is whichever of the GPU's families fits best; a family's name asks for that one.
+`fused` is the better of the two families for GPUs; the name of a family asks for that family.
 """
 Family = Literal["reference", "chunked", "single-tile", "blocked"]
 """`single-tile` and `blocked` are Triton kernels, `chunked` is for CPUs, `reference` for all."""
@@ -34,7 +34,7 @@ class Precision(StrEnum):
 
 
 class How(TypedDict):
-    """What a caller may ask of the operations; passed on as keyword arguments."""
+    """The keyword arguments by which a caller chooses how the operations are computed."""
 
     impl: Impl
     precision: Precision | str | None
@@ -59,7 +59,7 @@ ALLOWED: dict[str, tuple[Precision, ...]] = {
     "bfloat16": (Precision.IEEE, Precision.TF32, Precision.BF16V, Precision.BF16),
     "float16": (Precision.IEEE, Precision.TF32),
 }
-"""Which precisions an input dtype may be multiplied in (the paper's table; fp16 is ours)."""
+"""The precisions in which inputs of a dtype may be multiplied (the paper's table; fp16 is ours)."""
 
 _DEFAULT = {"bfloat16": Precision.BF16}
 # Looked up, not constructed: torch.compile breaks its graph at the call of an enumeration.
@@ -68,12 +68,12 @@ _ALL = tuple(Precision)
 
 
 class Operation(NamedTuple):
-    """What is to be computed, as far as the choice of an implementation depends on it."""
+    """The facts about a slice or deslice on which the choice of an implementation depends."""
 
     device: str
     """Device type: cpu, cuda, ..."""
     dtype: str
-    """Of query and values, as in "bfloat16"."""
+    """The dtype of query and values, as in "bfloat16"."""
     slices: int
     head_width: int
     value_width: int
@@ -83,10 +83,10 @@ class Operation(NamedTuple):
     """Whether Triton runs on the CPU, through its interpreter."""
     triton: bool = True
     shared_memory: int | None = None
-    """Bytes of it that a block may have on the device; None where nobody asked."""
+    """Bytes that a block may have on the device; None while compiling, and without a GPU."""
     plain: bool = True
-    """Whether tensors are computed on as they are: False while a model is exported, and inside
-    function transforms or forward-mode derivatives, which know plain PyTorch only."""
+    """False while a model is exported, and inside function transforms or forward-mode derivatives,
+    all of which need operations of PyTorch itself."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ def make_plan(
 ) -> Plan:
     """Choose an implementation.
 
-    Raises ValueError for a precision that the dtype does not allow, and with the reason where the
-    kernels asked for cannot be had.
+    Raises ValueError for a precision that the dtype does not allow, and, with the reason, for an
+    `impl` that cannot run this operation.
     """
     check_choice("impl", impl, get_args(Impl))
     chosen = _precision(operation.dtype, precision)
@@ -139,6 +139,7 @@ def make_plan(
 
 
 def _why_not_chunked(operation: Operation) -> str | None:
+    """The reason why the chunked family cannot run; None where it can."""
     if operation.device != "cpu":
         return f"it is for CPUs (the tensors are on {operation.device})"
     if not operation.plain:
@@ -147,7 +148,7 @@ def _why_not_chunked(operation: Operation) -> str | None:
 
 
 def _one_tile(operation: Operation) -> str:
-    """What the single-tile kernels are for, and what the operation is instead."""
+    """The sizes that the single-tile kernels are for, and those of the operation."""
     if operation.over == "points":
         return "weights over the slots, not over the points"
     sizes = ", ".join(map(str, _SINGLE_TILE))
@@ -170,6 +171,10 @@ def _precision(dtype: str, precision: Precision | str | None) -> Precision:
 
 
 def _why_not_fused(operation: Operation, precision: Precision, *, asked: bool) -> str | None:
+    """The reason why no kernel for GPUs can run; None where one can.
+
+    Triton's interpreter is slow and meant for tests, so it counts only where kernels are asked for.
+    """
     if not operation.triton:
         return "Triton is not installed"
     if operation.device != "cuda" and not (operation.interpreted and asked):

@@ -1,8 +1,8 @@
-"""Tile tables: how many points and slots a program takes, with how many warps. Data, not code.
+"""Tile tables: how many points and slots a program takes, and with how many warps.
 
-A table is a TOML file of `tuned/`, for GPUs that give a block at least its `shared_memory`. Rows
-are tried in order; the first whose kernel and precision fit and whose bounds hold the problem is
-taken.
+A table is a TOML file in `tuned/`, for GPUs on which a block may have at least its `shared_memory`.
+Rows are tried in order, and the first is taken that has the kernel and the precision and whose
+`slices` and `width` are at least those of the operation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Tile:
     per_sm: int = 4
     """Programs per multiprocessor that kernels with partial sums are split into."""
     spills: int = 0
-    """Bytes a thread may spill, where the sweep found that faster all the same."""
+    """Bytes that a thread may spill, for tiles that were measured to be fastest nevertheless."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class TileTable:
     architecture: int
     """The compute capability it was made for, as in 90."""
     shared_memory: int
-    """Bytes that no tile's block exceeds."""
+    """Bytes of shared memory that no block of any tile exceeds."""
     tiles: tuple[Tile, ...]
     bounds: dict[tuple[str, str], tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    """Of each family and precision: the largest (slices, width) it has tiles for, one or several.
+    """By family and precision the largest pairs (slices, width) with tiles, one or several.
 
-    They are those of the backward of a pair, which needs most; the other kernels have at least
-    these.
+    They are those of the pair's backward, which needs the most memory; the other kernels have tiles
+    for at least these.
     """
 
     def has_tiles(self, family: str, precision: str, slices: int, width: int) -> bool:
@@ -65,8 +65,8 @@ def read_table(path: Path) -> TileTable:
         family, kernel = tile.kernel.split("/")
         if kernel in ("pair_backward", "pair_backward_points"):
             for precision in tile.precisions:
-                found = bounds.get((family, precision), ())
-                bounds[family, precision] = (*found, (tile.slices, tile.width))
+                known = bounds.get((family, precision), ())
+                bounds[family, precision] = (*known, (tile.slices, tile.width))
     return TileTable(path.stem, content["architecture"], content["shared_memory"], tiles, bounds)
 
 
@@ -76,12 +76,12 @@ TABLES: dict[str, TileTable] = {
         map(read_table, Path(__file__).parent.glob("tuned/*.toml")), key=lambda t: t.shared_memory
     )
 }
-"""By name, from the least shared memory to the most. Read here, since a plan may be traced."""
+"""By name, in the order of shared memory. Read at import: a plan may be made while tracing."""
 LEAST_SHARED_MEMORY = min(table.shared_memory for table in TABLES.values())
 
 
 def table_for(shared_memory: int | None) -> TileTable:
-    """The table that makes most of a GPU whose blocks may have this much; None is any GPU."""
+    """The table with the most shared memory that a GPU can use; None stands for any GPU."""
     fitting = [
         table
         for table in TABLES.values()

@@ -1,4 +1,4 @@
-"""The parts that every variant is put together from, and how parameters start."""
+"""The parts of which every variant consists, and the initial values of parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from slipstream.models.variants import INITIAL_TEMPERATURE, INITIAL_WEIGHT_STD
 
 
 class Mlp(nn.Module):
-    """Linear, GELU, linear, at every point by itself."""
+    """Linear, GELU, linear, applied to every point separately."""
 
     def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Mlp(nn.Module):
 
 
 class Slots(nn.Module):
-    """G slots, shared by the heads, and a temperature per head: a query makes them a Membership."""
+    """G slots, shared by the heads, and a temperature per head; with a query, a Membership."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ def attend(
     key: Float[Tensor, "*batch G D"],
     value: Float[Tensor, "*batch G D"],
 ) -> Float[Tensor, "*batch G D"]:
-    """Softmax attention, written out: with few tokens it costs nothing and is bit-deterministic."""
+    """Softmax attention, written out: bit-deterministic, and with few tokens it costs little."""
     scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
     return scores.softmax(-1) @ value
 
@@ -71,10 +71,10 @@ def split_heads(x: Float[Tensor, "B N C"], heads: int) -> Float[Tensor, "B N H D
 
 @torch.no_grad()
 def draw_initial_values(model: nn.Module, seed: int) -> None:
-    """Set every parameter from (seed, its name) alone.
+    """Set every parameter to a value that depends on the seed and on its name only.
 
-    So parameters that two variants share by name start equal, on any device and in any order of
-    construction.
+    Parameters that two variants share by name therefore start equal, on any device and in any order
+    of construction.
     """
     for name, parameter in model.named_parameters():
         start = torch.empty(parameter.shape)

@@ -1,8 +1,9 @@
-"""Plug-ins: Python files that register variants of one's own.
+"""Plug-ins: Python files in which users register variants of their own.
 
     load_plugin("examples/mean_pool.py")        # as `--plugin examples/mean_pool.py` does
 
-A run records the name of the file and its SHA-256, so that it can say later what it needs.
+A run records the name and the SHA-256 of the file, so that a command that reads the run without the
+plug-in can name it.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from slipstream.models.variants import BUILT_IN, VARIANTS, forget_variant
 
 @dataclass(frozen=True)
 class Plugin:
-    """Where a variant that is not built in comes from."""
+    """The file that registered a variant which is not built in."""
 
     file: str | None = None
-    """Without its folder; None for a variant that was registered by a program, not by a file."""
+    """Its name without the folder; None for a variant that a program registered directly."""
     sha256: str | None = None
 
     def __str__(self) -> str:
@@ -30,16 +31,16 @@ class Plugin:
 
 
 _origins: dict[str, Plugin] = {}
-"""By variant."""
+"""The plug-in of each variant, by the variant's name."""
 _files: dict[Plugin, Path] = {}
-"""Those loaded, in their order, with where they are."""
+"""The paths of the plug-ins loaded, in the order of loading."""
 
 
 def load_plugin(path: Path | str) -> tuple[str, ...]:
-    """Run a file that registers variants, and give their names; a second time it is not run again.
+    """Run a file that registers variants, and return their names; a second call runs nothing.
 
-    Raises ValueError, with nothing registered, where the file is missing, raises, registers no new
-    variant or one of a name that is taken.
+    Raises ValueError, with nothing registered, if the file is missing, raises an error, registers
+    no new variant, or one whose name is taken.
     """
     path = Path(path)
     if not path.is_file():
@@ -54,17 +55,17 @@ def load_plugin(path: Path | str) -> tuple[str, ...]:
 
 
 def plugin_of(variant: str) -> Plugin | None:
-    """Where a variant comes from; None for a built-in one."""
+    """The plug-in that registered a variant; None for a built-in one."""
     return None if variant in BUILT_IN else _origins.get(variant, Plugin())
 
 
 def plugin_files() -> list[Path]:
-    """Those loaded, for a process that is started to load them too."""
+    """The files loaded, which a new process must load too."""
     return list(_files.values())
 
 
 def _registered_by(path: Path, source: bytes, module_name: str) -> list[str]:
-    """Run a file and give the names that it registered; all of them are forgotten if it raises."""
+    """Run a file and return the names that it registered; if it raises, none stays registered."""
     before = set(VARIANTS)
     module = ModuleType(module_name)
     module.__file__ = str(path)
@@ -83,10 +84,11 @@ def _registered_by(path: Path, source: bytes, module_name: str) -> list[str]:
 
 
 def _sentence(path: Path, error: BaseException) -> str:
+    """Why a plug-in cannot be loaded: kind of error, its first line, and the line in the file."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-    said = (str(error).splitlines() or [""])[0]
+    message = (str(error).splitlines() or [""])[0]
     if isinstance(error, SyntaxError):
-        said, lines = error.msg, [error.lineno]
-    kind = "" if type(error) is ValueError else f"{type(error).__name__}{': ' if said else ''}"
+        message, lines = error.msg, [error.lineno]
+    kind = "" if type(error) is ValueError else f"{type(error).__name__}{': ' if message else ''}"
     where = f", line {lines[-1]}" if lines else ""
-    return f"the plug-in {path} cannot be loaded: {kind}{said}{where}"
+    return f"the plug-in {path} cannot be loaded: {kind}{message}{where}"

@@ -1,8 +1,8 @@
-"""What a model must consist of: parameter names and shapes, written down a second time, as data.
+"""Names and shapes of a model's parameters, stated a second time, independently of the modules.
 
-The constructor compares what it built with this table, and so can anybody who holds only a
-checkpoint: a `no-token-attention` run that carries attention maps, or a `frozen-slice` run with two
-memberships, cannot pass.
+The constructor compares what it built with this statement, and the audit compares checkpoints with
+it. A `no-token-attention` run whose checkpoint has attention maps, or a `frozen-slice` run with two
+memberships, does not pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OF_ONE_TOKEN = r"(blocks\.\d+\.coupling\.mix|once\.token_blocks\.\d+\.attention
 def expected_parameters(
     variant: Variant, size: Size, *, coord_dim: int, feature_dim: int, out_dim: int
 ) -> Shapes:
-    """Name and shape of every parameter of a model, and of no other."""
+    """Name and shape of every parameter that a model of this variant and size must have."""
     width = size.width
     shapes = _mlp("lift", coord_dim + feature_dim, 2 * width, width)
     shapes["placeholder"] = (width,)
@@ -34,10 +34,10 @@ def expected_parameters(
 
 
 def unreached_parameters(variant: Variant, size: Size) -> dict[str, str]:
-    """Parameters that no gradient reaches at this size, and why: they cannot be trained.
+    """Parameters whose gradient is zero at this size, each with the reason.
 
     A softmax over a single slot is 1 whatever its logit is. So with one slice the coupling is the
-    averaging operator of Proposition 1, and nothing that makes the logits has an effect.
+    averaging operator of Proposition 1, and the parameters of the logits have no effect.
     """
     if variant.coupling is not None:
         return {

@@ -22,10 +22,10 @@ from slipstream.models.variants import PAPER, Size, Variant, variant_named
 
 
 class Block(nn.Module):
-    """One layer: x + coupling(norm(x)), then x + mlp(norm(x)). Pointwise ones have no coupling.
+    """One layer: x + coupling(norm(x)), then x + mlp(norm(x)); a pointwise one has no coupling.
 
-    Sum and norm are one kernel (`add_norm`), so the update of the mlp is handed on to the next
-    layer's norm instead of being added here.
+    A sum and the norm after it are one kernel (`add_norm`). The update of the MLP is therefore not
+    added here but returned, and the next layer adds it together with its first norm.
     """
 
     def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
@@ -50,9 +50,9 @@ class Block(nn.Module):
         previous: Membership | None,
         reuse: bool = False,
     ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B N C"], Membership | None]:
-        """The stream before the last update, that update, and the membership to slice by next.
+        """The stream without the MLP's update, that update, and the membership for the next layer.
 
-        Without gradients the stream may be `x` itself, overwritten, where `reuse` allows it.
+        Where `reuse` allows it and no gradients are wanted, the stream is written over `x`.
         """
         membership = previous
         if self.coupling is not None:
@@ -67,16 +67,16 @@ class Block(nn.Module):
 def _whole(
     block: nn.Module, x: Float[Tensor, "B N C"], previous: Membership | None
 ) -> tuple[Float[Tensor, "B N C"], Membership | None]:
-    """A layer that adds its last update itself: what is kept between layers is one tensor."""
+    """A layer that adds its last update itself, so that a checkpoint keeps one tensor per layer."""
     x, update, membership = block(x, None, previous)
     return x + update, membership
 
 
 class Transolver(nn.Module):
-    """A neural operator on point clouds: coords and features at N points -> outputs at them.
+    """A neural operator on point clouds: it maps coords and features at N points to outputs there.
 
-    `variant` is a name of `slipstream variants`, `size` the paper's unless given, `seed` fixes the
-    initial values, `impl` and `precision` choose how slice and deslice are computed (see
+    `variant` is a name that `slipstream variants` lists, `size` the paper's unless given, `seed`
+    fixes the initial values, `impl` and `precision` choose how slice and deslice are computed (see
     `kernels`). Raises ValueError for an unknown variant, impossible sizes or an unknown choice.
     """
 
@@ -103,7 +103,7 @@ class Transolver(nn.Module):
             check_choice("precision", precision, [p.value for p in Precision])
         self.how: How = {"impl": impl, "precision": precision}
         self.recompute = False
-        """Whether the backward pass computes the activations of each layer again."""
+        """Whether the backward pass computes each layer's activations again, to save memory."""
 
         self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)
         self.placeholder = nn.Parameter(torch.empty(size.width))
@@ -131,7 +131,7 @@ class Transolver(nn.Module):
         reuse = not torch.compiler.is_compiling() and not any(map(has_hooks, self.blocks))
         for block in self.blocks:
             if self.recompute and torch.is_grad_enabled():
-                x, membership = checkpoint(  # nothing in a block is drawn at random
+                x, membership = checkpoint(  # blocks use no random numbers: no state to preserve
                     _whole, block, x, membership, use_reentrant=False, preserve_rng_state=False
                 )
             else:
@@ -140,7 +140,7 @@ class Transolver(nn.Module):
 
     @property
     def kernels(self) -> str:
-        """Which implementation of slice and deslice runs where the model is now, and why."""
+        """Which implementation of slice and deslice runs on the model's device, and why."""
         if self.variant.stream == "pointwise":
             return "none: this variant has no coupling"
         if self.variant.coupling is not None and not self.variant.has_memberships:

@@ -1,8 +1,8 @@
-"""All that anybody asks of a variant, their registry, and the constants of the method in one place.
+"""What the package knows about each variant, their registry, and the constants of the method.
 
     register_variant(Variant("mean-pool", "the mean over all points", coupling=..., structure=...))
 
-`examples/mean_pool.py` is a whole one; plugins.py loads such files.
+`examples/mean_pool.py` is a complete example; plugins.py loads such files.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Size:
     """G, the slots per head."""
     mlp_ratio: int = 2
     key_ratio: int = 1
-    """`untied-ln` only, which has key_ratio x head width slots per head, as LinearNO does."""
+    """For `untied-ln` only: as LinearNO, it has key_ratio x head width slots per head."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -65,7 +65,7 @@ Deslice = Literal["tied", "own"]
 Slicing = Literal["each-layer", "first-layer"]
 NormalisedOver = Literal["slots", "points"]
 Layers = Literal["every", "first", "before", "none"]
-"""`before`: once, before all layers."""
+"""In which layers a part is; `before` is once, before all layers."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class Parts:
 
     memberships: Layers
     deslice: Layers = "none"
-    """Slots of its own for deslice."""
+    """Slots of deslice's own."""
     attention: Layers = "none"
-    """Among tokens."""
+    """Attention among the tokens."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a series is drawn: never by colour alone."""
+    """How a series is drawn: by colour and marker, so that it can be told without colours."""
 
     colour: str = ""
     marker: str = ""
@@ -90,19 +90,20 @@ class Look:
 
 _COLOURS = ("#B2182B", "#7B3294", "#44AA99", "#808080", "#DDCC77", "#882255", "#117733")
 _MARKERS = ("*", "<", ">", "p", "8")
-"""Of variants whose look says none; no built-in variant has one of these."""
+"""Colours and markers of variants that give none; no built-in variant uses one of these."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One point of the ablation grid, or a variant of a plug-in's.
+    """A variant of the ablation grid, or of a plug-in.
 
     Models are built from these fields, never from the name. Only `name` and `summary` must be
-    given, and with `coupling` also `structure`. Raises ValueError where fields contradict.
+    given, and with `coupling` also `structure`. Raises ValueError where fields contradict each
+    other.
     """
 
     name: str
-    """Small letters, digits and hyphens: it is also the name of a folder."""
+    """Small letters, digits and hyphens, since folders of runs are named by it."""
     summary: str
     stream: Stream = "coupled"
     """`coupled`: slice and deslice in every layer; `pointwise`: never; `token-only`: once."""
@@ -117,28 +118,29 @@ class Variant:
     widening: int = 1
     """Factor on the MLP ratio."""
     paper_parameters: float | None = None
-    """Millions of parameters the paper reports, where it does."""
+    """Millions of parameters by the paper, where it gives them."""
     coupling: Callable[[Size, int, How], nn.Module] | None = None
-    """Makes the coupling of a layer, of this number, in the place of ours. Its `forward(x,
-    previous)` gives the update of the point stream, (B, N, C) as x, and the membership that it
-    sliced by, or None. Initial values are drawn as for every other parameter (`layers.py`)."""
+    """Makes a plug-in's coupling for the layer of this number, in place of ours. The module's
+    `forward(x, previous)` returns the update of the point stream, (B, N, C) as x, and the
+    membership by which it sliced, or None. Initial values are drawn as for every other parameter
+    (`layers.py`)."""
     structure: Callable[[Size, int], Shapes] | None = None
-    """Name, within `coupling`, and shape of its parameters in a layer: a second statement, to which
-    what was built, and what a checkpoint holds, is compared."""
+    """Names, within `coupling`, and shapes of its parameters in a layer: a second statement, with
+    which the model that was built and every checkpoint are compared."""
     parts: Parts | None = None
-    """What the audit must find. Written by hand for the built-in variants: a mistake in the fields
-    above must not define what is right. None takes what those fields say, and for a `coupling` that
-    is none of ours leaves it to `structure` alone."""
+    """What the audit must find. For the built-in variants it is written by hand, so that a mistake
+    in the fields above is noticed. If None, it follows from those fields; for the coupling of a
+    plug-in the audit then relies on `structure` alone."""
     unreached: Callable[[Size, int], Mapping[str, str]] | None = None
-    """Parameters of `coupling` in a layer that no gradient reaches at this size, and why: those
-    the audit does not expect to move."""
+    """Parameters of `coupling` in a layer that no gradient reaches at this size, with the reason;
+    the audit does not expect them to move."""
     budget: str = "not stated"
-    """Numbers that pass between points: L layers, G slices, c channels."""
+    """How many numbers pass between points, in terms of L layers, G slices and c channels."""
     ceiling: str = "not stated"
-    """Whether that bounds what can be learned."""
+    """Whether the budget bounds what can be learned."""
     look: Look = Look()
     label: str = ""
-    """In legends and tables; the name if empty."""
+    """The name in legends and tables; `name` if empty."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
@@ -147,7 +149,7 @@ class Variant:
                 f" no-token-attention, got {self.name!r}"
             )
         self._check_fields()
-        if self.coupling is not None:  # of which these say nothing
+        if self.coupling is not None:  # these fields describe our couplings, not a plug-in's
             for field in ("mix", "deslice", "normalised_over"):
                 object.__setattr__(self, field, None)
 
@@ -158,8 +160,8 @@ class Variant:
 
     @property
     def drawn_as(self) -> Look:
-        """The look; what it leaves empty is taken from a palette by the name, so that it is the
-        same in every report."""
+        """The look; colour or marker left empty are chosen from a palette by a hash of the name,
+        so that they are the same in every report."""
         number = int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:4], "big")
         colour = _COLOURS[number % len(_COLOURS)]
         marker = _MARKERS[number // len(_COLOURS) % len(_MARKERS)]
@@ -195,16 +197,16 @@ class Variant:
         return module
 
     def declared_shapes(self, size: Size, layer: int) -> Shapes:
-        """Of the parameters of a plug-in's coupling."""
+        """Names and shapes of the parameters of a plug-in's coupling, by its `structure`."""
         declared: Shapes = self._call("structure", size, layer)
         return {name: tuple(shape) for name, shape in declared.items()}
 
     def declared_unreached(self, size: Size, layer: int) -> Mapping[str, str]:
-        """Of the parameters of a plug-in's coupling."""
+        """Parameters of a plug-in's coupling that no gradient reaches, by its `unreached`."""
         return self._call("unreached", size, layer) if self.unreached else {}
 
     def _call(self, field: str, *given: object) -> Any:
-        """What a function of a plug-in gives; ValueError where it raises."""
+        """Call a function of a plug-in; ValueError if it raises an error."""
         try:
             return getattr(self, field)(*given)
         except Exception as error:
@@ -215,12 +217,12 @@ class Variant:
 
     @property
     def has_memberships(self) -> bool:
-        """Whether its checkpoints have memberships, by which slice and deslice work."""
+        """Whether its checkpoints have memberships, so that slice and deslice run in it."""
         parts = self.expected_parts()
         return parts is not None and parts.memberships != "none"
 
     def expected_parts(self) -> Parts | None:
-        """What the audit must find; None for a coupling of a plug-in that says nothing."""
+        """The parts that the audit must find; None for a plug-in's coupling that states none."""
         if self.parts is not None or self.coupling is not None:
             return self.parts
         if self.stream != "coupled":
@@ -233,7 +235,7 @@ class Variant:
         )
 
 
-# Colours: what keeps the coupling is blue, green or violet; what loses it is orange.
+# Variants that keep the coupling are blue, green or violet; those that lose it are orange.
 # Budgets and ceilings are the paper's.
 _BUILT_IN = (
     Variant(
@@ -347,9 +349,9 @@ _BUILT_IN = (
 )
 
 BASELINE = "baseline"
-"""To which all others are compared."""
+"""The variant with which all others are compared."""
 POINTWISE = "mlp-only"
-"""Without any coupling."""
+"""The variant without any coupling."""
 BUILT_IN = frozenset(variant.name for variant in _BUILT_IN)
 _registered = {variant.name: variant for variant in _BUILT_IN}
 VARIANTS: Mapping[str, Variant] = MappingProxyType(_registered)
@@ -357,9 +359,9 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(_registered)
 
 
 def register_variant(variant: Variant) -> None:
-    """Make a variant known by its name; the same one again changes nothing.
+    """Make a variant known by its name; registering the same one again changes nothing.
 
-    Raises ValueError for the name of a built-in variant, or of another one.
+    Raises ValueError if a built-in variant, or another registered one, has the name.
     """
     if variant.name in BUILT_IN:
         raise ValueError(
@@ -372,7 +374,7 @@ def register_variant(variant: Variant) -> None:
 
 
 def forget_variant(name: str) -> None:
-    """Undo the registration of a variant, as of a plug-in that failed later on."""
+    """Undo the registration of a variant, for a plug-in that failed after it."""
     assert name not in BUILT_IN
     _registered.pop(name, None)
 
@@ -386,12 +388,15 @@ def variant_named(name: str) -> Variant:
 
 
 def variant_or_default(name: str) -> Variant:
-    """For reports, which are made from records: one that is not registered has all defaults."""
+    """The variant; where it is not registered, one with all defaults.
+
+    Reports use it: they are made from records, possibly without the plug-in of a run.
+    """
     return VARIANTS.get(name) or Variant(name, "not known here")
 
 
 def headings(names: Iterable[str]) -> list[str]:
-    """What legends and tables call variants."""
+    """The names of variants in legends and tables."""
     return [variant_or_default(name).heading for name in names]
 
 
