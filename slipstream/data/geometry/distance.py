@@ -2,6 +2,13 @@
 
 Pairs of a point and a box that may hold its nearest triangle go down a tree of boxes together, a
 bounded number at a time; what is left at the bottom is measured against the triangles themselves.
+
+By hand, because VTK's static cell locator takes longer the farther the points are. Microseconds of
+CPU a point, 100k points 1 % of the size off an airplane, then 2 to 20 sizes away (2026-11-18, VTK
+9.7.1): 2k triangles 2.7 and 3.6 here, 3.8 and 7.0 in VTK; 39k triangles 3.9 and 6.8, 8.7 and 40;
+628k triangles 5.7 and 10, 49 and 496. vtkImplicitPolyDataDistance, which takes whole arrays, needs
+78 and 451 there. Our tree is larger, 237 MB against 91 MB at 628k triangles, and takes about 1 s to
+build, not 0.07 s. The distances agree to 1e-14, but VTK passes over triangles without area.
 """
 
 from __future__ import annotations

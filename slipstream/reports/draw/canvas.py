@@ -247,7 +247,11 @@ def _fill_disc(mask: Mask, x: float, y: float, radius: float) -> None:
 
 
 def _flooded(outside: Mask, wall: Mask) -> Mask:
-    """All that is reached from `outside` without crossing a wall."""
+    """All that is reached from `outside` without crossing a wall.
+
+    By hand, since the core has no SciPy. 400 x 400 pixels round a disc take 9 ms, a spiral of six
+    turns 142 ms; `scipy.ndimage.label` takes 0.6 and 0.7 ms (2026-11-18) and would save 15 lines.
+    """
     while True:
         before = int(outside.sum())
         for axis in (0, 1):

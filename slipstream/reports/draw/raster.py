@@ -2,6 +2,12 @@
 
 The weights are found once and paint every field of a sample. Positions are in pixels: x to the
 right, y upwards, z towards the viewer.
+
+Neighbours are looked for along curves, by hand: reports are drawn with the core alone, which has no
+SciPy, and its KD-tree would save some 30 lines but hardly any time. 40k points of a surface, CPU
+(2026-11-18, SciPy 1.17.1): `spacing` 0.057 s and 20 MB here, 0.047 s and 5 MB by the tree, after
+0.19 s for the import; `estimate_normals` 0.17 s and 18 MB against 0.13 s and 35 MB. The distance to
+the sixth neighbour comes out exact at the median and 1.5 times too large at the 99th percentile.
 """
 
 from __future__ import annotations
