@@ -22,7 +22,7 @@ from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, derive_seed, device_name
 from slipstream.data.batches import Batch, endless, make_normaliser
 from slipstream.data.store import Store, data_hash, split_hash
-from slipstream.evaluation.evaluate import predict_batch, sample_errors
+from slipstream.evaluation.evaluate import sample_errors
 from slipstream.runs.checkpoint import read_checkpoint, weights_hash, write_checkpoint
 from slipstream.runs.config import RunConfig, is_due
 from slipstream.runs.folder import RunFolder
@@ -128,7 +128,7 @@ class Trainer:
         config = self.config
         batch = batch.normalise(self.normaliser)
         with self._autocast():
-            prediction = predict_batch(self.network, batch)
+            prediction = self.network(*batch.inputs)
         loss = loss_of(config.optim.loss, prediction, batch.targets, self.groups)
         self.state.optimizer.zero_grad()
         loss.backward()
