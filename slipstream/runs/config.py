@@ -15,7 +15,6 @@ from slipstream.kernels.plan import Impl, Precision
 from slipstream.models.variants import PAPER, Size, variant_named
 
 Loss = Literal["relative-l1", "relative-l2", "l1", "mse"]
-Dots = Literal["ieee", "tf32", "tf32x3", "bf16v", "bf16"]
 
 FREE = ("data.store", "data.workers", "cuda_graph", "log_every", "checkpoint_every", "keep")
 """Fields that a resumed run may change: its result does not follow from them."""
@@ -68,8 +67,8 @@ class ModelConfig:
     variant: str = "baseline"
     size: Size = PAPER
     impl: Impl = "auto"
-    dots: Dots | None = None
-    """Precision of the products inside slice and deslice; null for what fits `precision`."""
+    dots: str | None = None
+    """How slice and deslice multiply, one of `plan.Precision`; null for what fits `precision`."""
 
     def __post_init__(self) -> None:
         variant_named(self.variant)
@@ -149,8 +148,12 @@ class RunConfig:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of parameters and batches."""
+        """Of parameters and batches; those of a run in bf16 are fp32, see `autocast`."""
         return torch.float64 if self.precision == "fp64" else torch.float32
+
+    def autocast(self, device: torch.device) -> torch.autocast:
+        """In which the steps of the training compute, and nothing else does."""
+        return torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

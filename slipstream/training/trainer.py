@@ -127,7 +127,7 @@ class Trainer:
         """All that the device does in a step."""
         config = self.config
         batch = batch.normalise(self.normaliser)
-        with self._autocast():
+        with config.autocast(self.world.device):
             prediction = self.network(*batch.inputs)
         loss = loss_of(config.optim.loss, prediction, batch.targets, self.groups)
         self.state.optimizer.zero_grad()
@@ -245,12 +245,8 @@ class Trainer:
 
     def _kernels(self) -> str:
         """Which implementation of slice and deslice a step runs."""
-        with self._autocast():
+        with self.config.autocast(self.world.device):
             return self.model.kernels
-
-    def _autocast(self) -> torch.autocast:
-        bf16 = self.config.precision == "bf16"
-        return torch.autocast(self.world.device.type, torch.bfloat16, enabled=bf16)
 
     def _trained(self, metric: dict[str, Any]) -> TrainedModel:
         setting, schema = self.setting, self.store.schema
