@@ -28,6 +28,7 @@ from slipstream.data.geometry.boxes import (
     make_tree,
     sorted_triangles,
 )
+from slipstream.data.geometry.z_order import z_order_codes
 
 CHUNK = 1 << 18
 _PAIRS = 1 << 16  # worked on at once: some 30 arrays of 512 KiB
@@ -173,15 +174,11 @@ def _squared(vectors: Floats) -> Floats:
 
 
 def _along_curve(points: Floats) -> Whole:
-    """An order in which neighbours are close: by the bits of the three coordinates in turn."""
+    """An order in which neighbours are close."""
     low = points.min(0)
     extent = float((points.max(0) - low).max()) or 1.0
-    cells = ((points - low) / extent * 1023).astype(np.int64)
-    key = np.zeros(len(points), np.int64)
-    for bit in range(10):
-        for axis in range(3):
-            key |= ((cells[:, axis] >> bit) & 1) << (3 * bit + axis)
-    return np.argsort(key)
+    cells = ((points - low) / extent * 1023).astype(np.uint64)
+    return np.argsort(z_order_codes(cells, 10))
 
 
 def _parts(count: int, size: int) -> list[slice]:

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from slipstream.data.geometry import z_order_codes
+
 Floats = NDArray[np.floating[Any]]
 Whole = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
@@ -107,19 +109,8 @@ def _curves(points: Floats) -> Iterator[Whole]:
     span = float(np.ptp(points, axis=0).max()) or 1.0
     unit = (points - points.min(0)) / (2 * span)
     for shift in (0.0, 1 / 3, 0.45):
-        yield np.argsort(_z_codes(unit + shift), kind="stable")
-
-
-def _z_codes(unit: Floats) -> NDArray[np.uint64]:
-    """Bits of the coordinates in turn, 20 of each; coordinates lie in [0, 1)."""
-    whole = (unit * (1 << 20)).astype(np.uint64)
-    codes = np.zeros(len(unit), np.uint64)
-    axes = unit.shape[1]
-    for bit in range(20):
-        for axis in range(axes):
-            one = (whole[:, axis] >> np.uint64(bit)) & np.uint64(1)
-            codes |= one << np.uint64(bit * axes + axis)
-    return codes
+        cells = ((unit + shift) * (1 << 20)).astype(np.uint64)
+        yield np.argsort(z_order_codes(cells, 20), kind="stable")
 
 
 def _sixth_along(points: Floats) -> Floats:
