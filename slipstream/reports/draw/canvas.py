@@ -10,6 +10,7 @@ from matplotlib.colors import Colormap, Normalize, to_rgb
 from numpy.typing import NDArray
 
 from slipstream.core.checks import check_choice
+from slipstream.data.geometry import point_normals
 from slipstream.reports.content import Array
 from slipstream.reports.draw.raster import (
     Floats,
@@ -17,7 +18,6 @@ from slipstream.reports.draw.raster import (
     Raster,
     estimate_normals,
     mesh,
-    mesh_normals,
     scatter,
     spacing,
     splat,
@@ -107,7 +107,7 @@ def surface_canvas(
     positions = (turned - low + margin) * scale
     if triangles is not None:
         raster = mesh(positions, triangles, shape)
-        facing = mesh_normals(positions, triangles)
+        facing: Floats = np.nan_to_num(point_normals(positions, triangles, lenient=True))
     else:
         radii = _reach(positions, shape)
         if normals is None:

@@ -266,13 +266,3 @@ def _shares(flat: Floats, x: Floats, y: Floats) -> Floats:
     third = ((bx - ax) * (y - ay) - (x - ax) * (by - ay)) / safe
     shares = np.stack([1 - second - third, second, third], -1)
     return np.where((area == 0)[..., None], -1.0, shares)
-
-
-def mesh_normals(positions: Floats, triangles: Whole) -> Floats:
-    """Of the corners: the mean of the triangles around each, by area."""
-    a, b, c = (positions[triangles[:, k]] for k in range(3))
-    faces = np.cross(b - a, c - a)
-    sums = np.zeros_like(positions)
-    for corner in triangles.T:
-        np.add.at(sums, corner, faces)
-    return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-30)
