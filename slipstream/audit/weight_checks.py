@@ -17,8 +17,6 @@ from slipstream.models.variants import Layers, Shapes, variant_named
 from slipstream.runs.config import RunConfig
 from slipstream.runs.model_file import build_model, weight_shapes
 
-_DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
-"""Of parameters, by the precision of the config; bf16 is autocast."""
 _ADAM_EPSILON = 1e-8
 """AdamW's default, since the config has no setting for it."""
 _PARTS = {
@@ -53,7 +51,7 @@ def check_parameters(run: Artefacts) -> Finding:
 
 
 def _misfits(weights: Mapping[str, Tensor], expected: Shapes, config: RunConfig) -> Iterator[str]:
-    variant, wanted = config.model.variant, _DTYPES[config.precision]
+    variant, wanted = config.model.variant, config.dtype
     missing = [name for name in expected if name not in weights]
     if missing:
         yield f"{variant} must have {listed(missing)}, got none"

@@ -17,9 +17,7 @@ SLICES = (8, 16, 32, 48, 64, 100, 128, 256, 1024)
 WIDTHS = (16, 32, 56, 64, 128, 256)
 FP16_SLICES, FP16_WIDTHS = (32, 48, 256), (32, 56)
 TORCH_DTYPES: dict[Dtype, torch.dtype] = {
-    "fp32": torch.float32,
-    "bf16": torch.bfloat16,
-    "fp16": torch.float16,
+    dtype: getattr(torch, name) for dtype, name in DTYPES.items()
 }
 COUPLED = tuple(v.name for v in VARIANTS.values() if v.stream != "pointwise")
 SHAPES = (("baseline", 32), ("baseline", 48), ("untied-ln", 32), ("slice-once", 32))

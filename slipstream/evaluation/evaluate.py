@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from slipstream.core.shapes import Float
 from slipstream.data.batches import Batch
 from slipstream.metrics import Errors, Groups, Order, error_sums
-
-
-def predict_batch(model: nn.Module, batch: Batch) -> Float[Tensor, "B N k"]:
-    """The model's prediction for a batch; a store may have no features."""
-    return model(batch.coords, batch.features if batch.schema.features else None)
 
 
 @torch.no_grad()
@@ -26,7 +20,7 @@ def sample_errors(
     model.eval()
     parts = []
     for batch in batches:
-        sums = error_sums(predict_batch(model, batch), batch.targets, groups, order=order)
+        sums = error_sums(model(*batch.inputs), batch.targets, groups, order=order)
         parts.append(Errors.of(sums, groups, batch.samples))
     model.train(was_training)
     return Errors.joined(groups, parts)

@@ -16,7 +16,6 @@ import torch
 
 from slipstream.data.batches import Batch, PointDataset
 from slipstream.data.store import Schema, Store
-from slipstream.evaluation.evaluate import predict_batch
 from slipstream.metrics import Errors, Groups, Order, error_sums
 from slipstream.runs.evaluation_file import Number, Protocol, number_name
 from slipstream.runs.model_file import TrainedModel
@@ -134,17 +133,14 @@ def measure(
 def _errors_of(
     trained: TrainedModel, batch: Batch, kinds: Mapping[str, tuple[Groups, Order]]
 ) -> dict[str, Errors]:
-    config, normaliser = trained.config, trained.normaliser
-    device = next(trained.model.parameters()).device
-    batch = batch.to(device, config.dtype)
-    normalised = batch.normalise(normaliser)
-    prediction = predict_batch(trained.model, normalised)
-    physical = normaliser.targets.inverse(prediction)
+    batch = batch.to(trained.device, trained.config.dtype)
+    targets = trained.normaliser.targets
+    prediction = trained.normalised(*batch.inputs)
+    normalised = prediction, targets.forward(batch.targets)
+    physical = targets.inverse(prediction), batch.targets
     errors = {}
     for name, (groups, order) in kinds.items():
-        pair = (
-            (prediction, normalised.targets) if name == "composite" else (physical, batch.targets)
-        )
+        pair = normalised if name == "composite" else physical
         errors[name] = Errors.of(error_sums(*pair, groups, order=order), groups, batch.samples)
     return errors
 

@@ -15,7 +15,6 @@ from torch import Tensor
 from slipstream.core.shapes import Float
 from slipstream.data.batches import Batch, count_points
 from slipstream.data.store import Store
-from slipstream.evaluation.evaluate import predict_batch
 from slipstream.evaluation.measure import variables
 from slipstream.evaluation.slices import probing
 from slipstream.metrics import Errors, error_sums
@@ -61,10 +60,8 @@ def predict_sample(
 def _predict(
     trained: TrainedModel, rows: Tensor, store: Store, sample: str
 ) -> Float[Tensor, "N K"]:
-    device = next(trained.model.parameters()).device
-    batch = Batch(rows[None], store.schema, (sample,)).to(device, trained.config.dtype)
-    prediction = predict_batch(trained.model, batch.normalise(trained.normaliser))
-    return trained.normaliser.targets.inverse(prediction)[0].float().cpu()
+    batch = Batch(rows[None], store.schema, (sample,)).to(trained.device, trained.config.dtype)
+    return trained(*batch.inputs)[0].float().cpu()
 
 
 def _prediction(

@@ -52,7 +52,11 @@ class TriangleMesh:
 
     @cached_property
     def area_vectors(self) -> Tensor:
-        """Outward normals times areas, (F, 3)."""
+        """Outward normals times areas, (F, 3).
+
+        `data.meshes.area_vectors` is the same for polygons of files, in numpy and by chunks; here
+        the tensors stay on their device.
+        """
         a, b, c = self.corners.unbind(1)
         return torch.linalg.cross(b - a, c - a) / 2
 

@@ -16,7 +16,6 @@ from slipstream.models.plugins import Plugin, plugin_of
 from slipstream.models.variants import BUILT_IN, PAPER, VARIANTS, Size, variant_named
 
 Loss = Literal["relative-l1", "relative-l2", "l1", "mse"]
-Dots = Literal["ieee", "tf32", "tf32x3", "bf16v", "bf16"]
 
 FREE = (
     "data.store",
@@ -78,8 +77,9 @@ class ModelConfig:
     variant: str = "baseline"
     size: Size = PAPER
     impl: Impl = "auto"
-    dots: Dots | None = None
-    """Precision of the products inside slice and deslice; null to follow `precision`."""
+    dots: str | None = None
+    """Precision of the products inside slice and deslice, one of `plan.Precision`; null to follow
+    `precision`."""
     plugin: Plugin | None = field(default=None, metadata=YOUNGER)
     """The file that defines the variant, filled in by itself; null for a built-in variant. A config
     that names it can be read where the plug-in is not loaded."""
@@ -179,8 +179,12 @@ class RunConfig:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype of parameters and batches."""
+        """The dtype of parameters and batches; fp32 in a run in bf16, see `autocast`."""
         return torch.float64 if self.precision == "fp64" else torch.float32
+
+    def autocast(self, device: torch.device) -> torch.autocast:
+        """In which the steps of the training compute, and nothing else does."""
+        return torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -46,11 +46,22 @@ class TrainedModel:
         self, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None = None
     ) -> Float[Tensor, "B N k"]:
         """Targets at the points, both in the units of `schema`."""
+        return self.normaliser.targets.inverse(self.normalised(coords, features))
+
+    @torch.no_grad()
+    def normalised(
+        self, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None = None
+    ) -> Float[Tensor, "B N k"]:
+        """The same, normalised as the training's targets were; coords and features are not."""
         dtype = self.config.dtype
         inputs = self.normaliser.coords.forward(coords.to(dtype))
         if features is not None:
             features = self.normaliser.features.forward(features.to(dtype))
-        return self.normaliser.targets.inverse(self.model(inputs, features))
+        return self.model(inputs, features)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
 
 
 def build_model(config: RunConfig, schema: Schema, impl: Impl | None = None) -> Transolver:

@@ -22,7 +22,7 @@ from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, derive_seed, device_name
 from slipstream.data.batches import Batch, endless, make_normaliser
 from slipstream.data.store import Store, data_hash, split_hash
-from slipstream.evaluation.evaluate import predict_batch, sample_errors
+from slipstream.evaluation.evaluate import sample_errors
 from slipstream.models.plugins import plugin_of
 from slipstream.runs.checkpoint import read_checkpoint, weights_hash, write_checkpoint
 from slipstream.runs.config import RunConfig, is_due
@@ -128,8 +128,8 @@ class Trainer:
         """The part of a step that runs on the device, and that a CUDA graph can record."""
         config = self.config
         batch = batch.normalise(self.normaliser)
-        with self._autocast():
-            prediction = predict_batch(self.network, batch)
+        with config.autocast(self.world.device):
+            prediction = self.network(*batch.inputs)
         loss = loss_of(config.optim.loss, prediction, batch.targets, self.groups)
         self.state.optimizer.zero_grad()
         loss.backward()
@@ -251,12 +251,8 @@ class Trainer:
 
     def _kernels(self) -> str:
         """Which implementation of slice and deslice a step runs."""
-        with self._autocast():
+        with self.config.autocast(self.world.device):
             return self.model.kernels
-
-    def _autocast(self) -> torch.autocast:
-        bf16 = self.config.precision == "bf16"
-        return torch.autocast(self.world.device.type, torch.bfloat16, enabled=bf16)
 
     def _trained(self, metric: dict[str, Any]) -> TrainedModel:
         provenance, schema = self.provenance, self.store.schema

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from slipstream import register_variant
 from slipstream.core.configs import from_json, overlay
@@ -40,12 +41,31 @@ def test_a_config_is_the_same_after_json() -> None:
         ({"data.builtin.samples": {"train": 0}}, "samples.train must be a whole number"),
         ({"checkpoint_every": 0}, "checkpoint_every must be a whole number of at least 1"),
         ({"skip_limit": -1}, "skip_limit must be a whole number"),
-        ({"model.dots": "fp8"}, "model.dots must be"),
+        (
+            {"model.dots": "fp8"},
+            "model.dots must be one of ieee, tf32, bf16v, bf16, tf32x3, got 'fp8'",
+        ),
+        ({"model.dots": 8}, "model.dots must be text or null, got 8"),
     ],
 )
 def test_bad_fields_are_one_sentence(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         overlay(small(), changes)
+
+
+@pytest.mark.parametrize(
+    ("precision", "dtype", "autocast"),
+    [("fp32", torch.float32, False), ("bf16", torch.float32, True), ("fp64", torch.float64, False)],
+)
+def test_a_precision_is_a_dtype_and_autocast_or_not(
+    precision: str, dtype: torch.dtype, autocast: bool
+) -> None:
+    config = small(precision=precision)
+    assert config.dtype == dtype
+    with config.autocast(torch.device("cpu")):
+        assert torch.is_autocast_enabled("cpu") == autocast
+        product = torch.ones(2, 2, dtype=dtype) @ torch.ones(2, 2, dtype=dtype)
+    assert product.dtype == (torch.bfloat16 if autocast else dtype)
 
 
 def test_differing_fields_are_named_and_some_are_free() -> None:

@@ -38,6 +38,11 @@ class Batch:
         return self.rows[..., self.schema.columns("features")]
 
     @property
+    def inputs(self) -> tuple[Float[Tensor, "B N D"], Float[Tensor, "B N F"] | None]:
+        """What a model takes: coordinates, and features where the store has any."""
+        return self.coords, self.features if self.schema.features else None
+
+    @property
     def targets(self) -> Float[Tensor, "B N K"]:
         return self.rows[..., self.schema.columns("targets")]
 

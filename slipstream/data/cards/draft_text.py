@@ -10,7 +10,7 @@ from slipstream.data.cards.folder_look import FolderLook
 from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
 from slipstream.data.cards.patterns import sample_id
 from slipstream.data.cards.types import SCHEMA
-from slipstream.data.meshes import patches_of
+from slipstream.data.meshes import is_case, patches_of
 from slipstream.data.store import PARTS
 
 
@@ -62,9 +62,9 @@ def _noticed(look: FolderLook) -> Iterable[str]:
 
 def _patches(draft: Draft) -> Iterator[str]:
     """A comment with the patches of an OpenFOAM case, of which by default the volume is read."""
-    pattern = draft.look.layout.files[draft.main]
-    if pattern.endswith(("/", ".foam")):
-        names = patches_of(next(iter(draft.look.paths[draft.main].values())))
+    mesh = next(iter(draft.look.paths[draft.main].values()))
+    if is_case(mesh):
+        names = patches_of(mesh)
         yield f"# patches: [{', '.join(map(_quoted, names))}]  # rows from these, not the volume"
 
 

@@ -5,6 +5,7 @@ orientation  which faces must be turned for a closed surface to face outward; ed
 distance     exact distance to the nearest of many triangles; boxes: the tree it searches
 averages     values moved between the points of a mesh and its cells
 matching     the rows of two files brought into one order
+z_order      an order of points in which neighbours are close
 """
 
 from slipstream.data.geometry.averages import cells_to_points, points_to_cells
@@ -19,6 +20,7 @@ from slipstream.data.geometry.normals import (
     point_normals,
 )
 from slipstream.data.geometry.orientation import find_winding
+from slipstream.data.geometry.z_order import z_order_codes
 
 __all__ = [
     "Matched",
@@ -36,4 +38,5 @@ __all__ = [
     "places",
     "point_normals",
     "points_to_cells",
+    "z_order_codes",
 ]

@@ -2,6 +2,13 @@
 
 Pairs of a point and a box that may hold its nearest triangle go down a tree of boxes together, a
 bounded number at a time; what is left at the bottom is measured against the triangles themselves.
+
+By hand, because VTK's static cell locator takes longer the farther the points are. Microseconds of
+CPU a point, 100k points 1 % of the size off an airplane, then 2 to 20 sizes away (2026-11-18, VTK
+9.7.1): 2k triangles 2.7 and 3.6 here, 3.8 and 7.0 in VTK; 39k triangles 3.9 and 6.8, 8.7 and 40;
+628k triangles 5.7 and 10, 49 and 496. vtkImplicitPolyDataDistance, which takes whole arrays, needs
+78 and 451 there. Our tree is larger, 237 MB against 91 MB at 628k triangles, and takes about 1 s to
+build, not 0.07 s. The distances agree to 1e-14, but VTK passes over triangles without area.
 """
 
 from __future__ import annotations
@@ -21,6 +28,7 @@ from slipstream.data.geometry.boxes import (
     make_tree,
     sorted_triangles,
 )
+from slipstream.data.geometry.z_order import z_order_codes
 
 CHUNK = 1 << 18
 _PAIRS = 1 << 16  # worked on at once: some 30 arrays of 512 KiB
@@ -166,15 +174,11 @@ def _squared(vectors: Floats) -> Floats:
 
 
 def _along_curve(points: Floats) -> Whole:
-    """An order in which neighbours are close: by the bits of the three coordinates in turn."""
+    """An order in which neighbours are close."""
     low = points.min(0)
     extent = float((points.max(0) - low).max()) or 1.0
-    cells = ((points - low) / extent * 1023).astype(np.int64)
-    key = np.zeros(len(points), np.int64)
-    for bit in range(10):
-        for axis in range(3):
-            key |= ((cells[:, axis] >> bit) & 1) << (3 * bit + axis)
-    return np.argsort(key)
+    cells = ((points - low) / extent * 1023).astype(np.uint64)
+    return np.argsort(z_order_codes(cells, 10))
 
 
 def _parts(count: int, size: int) -> list[slice]:

@@ -25,8 +25,9 @@ from slipstream.data.meshes.mesh import (
     read_mesh,
     resolve,
 )
-from slipstream.data.meshes.mesh_files import SUFFIXES, find_meshes, parts_of, patches_of
+from slipstream.data.meshes.mesh_files import find_meshes, parts_of, patches_of
 from slipstream.data.meshes.openfoam import INTERNAL, is_case
+from slipstream.data.meshes.vtk_files import SUFFIXES
 
 __all__ = [
     "ArrayInfo",

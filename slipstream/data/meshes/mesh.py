@@ -24,10 +24,12 @@ from slipstream.data.meshes.arrays import ArrayInfo, Location, MeshInfo, Wanted,
 from slipstream.data.meshes.cells import Cells
 from slipstream.data.meshes.legacy_file import LegacyFile
 from slipstream.data.meshes.legacy_header import scan_legacy
-from slipstream.data.meshes.openfoam import INTERNAL, case_folder, is_case, load_case
+from slipstream.data.meshes.openfoam import CASE, INTERNAL, case_folder, is_case, load_case
 from slipstream.data.meshes.parts import joined, whole_name
 from slipstream.data.meshes.vtk_data import as_numpy, cells_of, info_of, joined_data, values_of
 from slipstream.data.meshes.vtk_files import (
+    SUFFIXES,
+    XML,
     blocks_of,
     check_not_empty,
     check_rows,
@@ -47,9 +49,6 @@ __all__ = [
     "read_mesh",
     "resolve",
 ]
-
-_XML = (".vtp", ".vtu", ".vti", ".vts", ".vtr")
-SUFFIXES = (*_XML, ".vtk", ".vtm", ".stl", ".ply", ".foam")
 
 
 class Mesh:
@@ -172,13 +171,13 @@ def read_mesh(
         check_not_empty(file.info, file.name)
         if file.readable([resolve(want, file.info.arrays, file.name) for want in wanted]):
             return _FileMesh(file, wanted, later)
-    name = case_folder(paths[0]).name if kind == ".foam" else whole_name(paths)
+    name = case_folder(paths[0]).name if kind == CASE else whole_name(paths)
     return Mesh(name, _load(paths, kind, wanted, regions))
 
 
 def _open(paths: Sequence[Path], kind: str) -> XmlFile | LegacyFile | None:
     """A file that is read without VTK, if it can be."""
-    if kind in _XML:
+    if kind in XML:
         return XmlFile(tuple(paths), scan_xml(paths))
     if kind == ".vtk":
         return LegacyFile(tuple(paths), scan_legacy(paths))
@@ -188,7 +187,7 @@ def _open(paths: Sequence[Path], kind: str) -> XmlFile | LegacyFile | None:
 def _load(
     paths: Sequence[Path], kind: str, wanted: Sequence[Wanted] | None, regions: Sequence[str]
 ) -> Any:
-    if kind == ".foam":
+    if kind == CASE:
         return load_case(paths[0], wanted, regions)
     if kind == ".vtm":
         blocks = [_load([b], _kind([b]), wanted, regions) for b in blocks_of(paths[0])]
@@ -204,11 +203,11 @@ def _paths(path: Path | Sequence[Path]) -> list[Path]:
 def _kind(paths: Sequence[Path]) -> str:
     """The format, as its suffix."""
     if len(paths) == 1 and is_case(paths[0]):
-        return ".foam"
+        return CASE
     name = whole_name(paths)
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES or paths[0].is_dir():
         got = "a folder" if paths[0].is_dir() else repr(suffix)
-        known = ", ".join(SUFFIXES)
+        known = ", ".join((*SUFFIXES, CASE))
         raise ValueError(f"{name} must be {known} or the folder of an OpenFOAM case, got {got}")
     return suffix

@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 
 from slipstream.core.folders import OnError, walk
-from slipstream.data.meshes.openfoam import is_case
-from slipstream.data.meshes.vtk_files import blocks_of
-
-SUFFIXES = (".vtp", ".vtu", ".vti", ".vts", ".vtr", ".vtk", ".vtm", ".stl", ".ply")
+from slipstream.data.meshes.openfoam import case_folder, is_case
+from slipstream.data.meshes.vtk_files import SUFFIXES, blocks_of
 
 
 def find_meshes(folder: Path, tell: OnError | None = None) -> list[Path]:
@@ -39,8 +37,8 @@ def find_meshes(folder: Path, tell: OnError | None = None) -> list[Path]:
 
 def parts_of(mesh: Path) -> list[Path]:
     """All files that a mesh is read from: itself, the blocks of a .vtm, the fields of a case."""
-    if mesh.is_dir() or mesh.suffix == ".foam":
-        return _parts_of_case(mesh if mesh.is_dir() else mesh.parent)
+    if mesh.is_dir() or is_case(mesh):
+        return _parts_of_case(case_folder(mesh))
     if mesh.suffix.lower() != ".vtm":
         return [mesh]
     try:
@@ -51,7 +49,7 @@ def parts_of(mesh: Path) -> list[Path]:
 
 def patches_of(case: Path) -> list[str]:
     """The names of the patches of an OpenFOAM case."""
-    file = (case if case.is_dir() else case.parent) / "constant" / "polyMesh" / "boundary"
+    file = case_folder(case) / "constant" / "polyMesh" / "boundary"
     if not file.is_file():
         return []
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", file.read_text("utf-8", "replace"), flags=re.DOTALL)

@@ -14,11 +14,13 @@ from slipstream.data.meshes.vtk_data import joined_data
 from slipstream.data.meshes.vtk_files import keep_wanted
 
 INTERNAL = "internalMesh"
+CASE = ".foam"
+"""The suffix of the empty file that marks a case; ParaView takes .openfoam for the same."""
 
 
 def is_case(path: Path) -> bool:
     """Whether this is a case's folder, or the empty file in it that marks one (`case.foam`)."""
-    return path.suffix.lower() in (".foam", ".openfoam") or (path / "constant").is_dir()
+    return path.suffix.lower() in (CASE, ".openfoam") or (path / "constant").is_dir()
 
 
 def case_folder(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""PLY files, read without VTK: its reader crashes on files that are cut off, and takes no arrays.
+"""PLY files, read by hand: no library reads their arrays and survives a file that is cut off.
 
     ply
     format binary_little_endian 1.0
@@ -11,6 +11,16 @@
 
 Properties of vertices besides x, y, z become point data (nx, ny, nz together: "Normals"), those of
 faces besides the corners cell data.
+
+Of 71 files that are cut off (2026-11-18) vtkPLYReader 9.7.1 kills its process on 43 and returns a
+mesh for 28; meshio 5.3.5 hangs on two, returns a mesh for two and raises one of four kinds of error
+for the others. A check of the length before VTK would have to walk all lists, as here, and of
+pressure, quality and normals at vertices VTK keeps the normals alone; meshio fails on whole files
+whose faces have a second property.
+
+Seconds of CPU and peak MB for 1M vertices and 2M triangles: binary 0.3 and 262 here, 0.2 and 97 in
+VTK, 0.4 and 82 in meshio; text 1.7 and 773, 0.3 and 97, 4.0 and 407. Triangles mixed with quads,
+1.5M faces: 1.3 and 231, 0.2 and 86, 0.3 and 66.
 """
 
 from __future__ import annotations

