@@ -18,7 +18,7 @@ from slipstream.core.checks import check_choice
 from slipstream.data.benchmarks.raw import RawSource
 from slipstream.data.benchmarks.row_blocks import Box, Column, is_half, stream_rows
 from slipstream.data.geometry import NearestTriangle, cell_normals, cells_to_points, point_normals
-from slipstream.data.meshes import Location, Mesh, Wanted, area_vectors, describe, read_mesh
+from slipstream.data.meshes import Location, Mesh, Wanted, area_vectors, mesh_info, read_mesh
 from slipstream.data.store import Field, Parameters, RowBlocks, Schema
 
 FREESTREAM = ("air_density", "velocity_x", "velocity_y", "velocity_z", "pressure")
@@ -174,7 +174,7 @@ def outward_normals(mesh: Mesh, location: Location) -> tuple[NDArray[Any], bool]
 
 def _as_held(path: Path | Sequence[Path], targets: Sequence[Target]) -> list[Wanted]:
     """The arrays of the targets at points, or at cells if a file has them only there."""
-    arrays = describe(path).arrays
+    arrays = mesh_info(path).arrays
     held = []
     for target in targets:
         same = [info for info in arrays if info.name == target.array]

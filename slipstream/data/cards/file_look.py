@@ -19,7 +19,7 @@ from slipstream.data.cards.roles import (
     vectors_of_scalars,
 )
 from slipstream.data.cards.shape import Shape, faults_of, shape_of, share_outward
-from slipstream.data.meshes import ArrayInfo, Location, Mesh, Wanted, describe, read_mesh
+from slipstream.data.meshes import ArrayInfo, Location, Mesh, Wanted, mesh_info, read_mesh
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def look_at_file(path: Path) -> FileLook:
 
     ValueError where it cannot be read.
     """
-    infos = list(describe(path).arrays)
+    infos = list(mesh_info(path).arrays)
     shape = shape_of(read_mesh(path))  # without arrays, of which VTK's filters would keep copies
     mesh = read_mesh(path, [_wanted(info) for info in infos], later=True)
     arrays = _look_at_arrays(infos, [_count(mesh.array(_wanted(info))) for info in infos])

@@ -14,7 +14,7 @@ from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
 from slipstream.data.cards.layout import Layout, find_layout, with_shared
 from slipstream.data.cards.parameter_look import ParameterLook, look_at_parameters, words_in_tables
 from slipstream.data.cards.patterns import ID, as_pattern, find_files, sample_id
-from slipstream.data.meshes import SUFFIXES, describe, find_meshes, is_case
+from slipstream.data.meshes import SUFFIXES, find_meshes, is_case, mesh_info
 
 _SHARED = 3  # up to so many files without an id are taken as common to all samples
 _LARGE = 500_000_000  # bytes; of a larger file only the suffix is looked at, not the arrays
@@ -226,6 +226,8 @@ def _signature(path: Path) -> Any:
     if path.is_file() and path.stat().st_size > _LARGE:
         return path.suffix
     try:
-        return path.suffix, tuple((a.name, a.location, a.components) for a in describe(path).arrays)
+        return path.suffix, tuple(
+            (a.name, a.location, a.components) for a in mesh_info(path).arrays
+        )
     except (ValueError, OSError):
         return path.suffix

@@ -1,10 +1,10 @@
-"""What is computed from a mesh: normals, orientation, distances, values moved between places.
+"""What is computed from a mesh: normals, orientation, distances, averages, orders of rows.
 
-normals      of points and cells, and which points are in a box
+normals      normals of points and cells, and which points are in a box
 orientation  which faces must be turned for a closed surface to face outward; edges: its edges
-distance     exact distance to the nearest of many triangles; boxes: the tree it searches
-averages     values moved between the points of a mesh and its cells
-matching     the rows of two files brought into one order
+distance     exact distance to the nearest of many triangles; boxes: the tree that it searches
+averages     values averaged from the points of a mesh to its cells, and back
+matching     which row of one file belongs to each row of another
 z_order      an order of points in which neighbours are close
 """
 

@@ -1,4 +1,4 @@
-"""Values moved between the points of a mesh and its cells, by plain means as VTK takes them."""
+"""Values at the points of a mesh averaged to its cells, and back, by plain means as in VTK."""
 
 from __future__ import annotations
 

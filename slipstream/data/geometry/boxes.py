@@ -1,10 +1,10 @@
-"""A tree of boxes round patches of a surface, four to one, for the search of the nearest triangle.
+"""A tree of boxes around patches of a surface, to search for the nearest triangle.
 
-A box lies along its patch, not along the axes: seen from afar its distance is then nearly that of
-the patch, and few boxes have to be opened however far a point is. With boxes along the axes their
-number grows in proportion to the distance.
+A box holds four boxes of the level below. It lies along its patch, not along the axes: to a distant
+point its distance is then nearly that of the patch, and few boxes have to be opened however far the
+point is. With boxes along the axes their number grows in proportion to the distance.
 
-Arrays hold one box, or triangle, a column.
+Arrays hold one box, or one triangle, in each column.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FOUR = 4
 """Box i holds the boxes 4 i, ..., 4 i + 3 of the level below."""
 LEAF = 8
 """Most triangles in a box of the lowest level."""
-_CHUNK = 1 << 14  # triangles worked on at once
-_ROUNDING = 1e-12  # of the largest coordinate: a box is that much larger than its patch
+_CHUNK = 1 << 14  # triangles worked on at a time
+_ROUNDING = 1e-12  # how much larger a box is than its patch, as a share of the largest coordinate
 
 
 def sorted_triangles(corners: Floats) -> Floats:
-    """Triangles (9, T), three corners each, with neighbours of like size one after the other."""
+    """Triangles (9, T), three corners each, reordered so that neighbours of like size are close."""
     one, two, three = corners[:3], corners[3:6], corners[6:]
     low, high = (f(f(one, two), three) for f in (np.minimum, np.maximum))
     tree = need("scipy.spatial", "mesh").KDTree(np.concatenate((low, high)).T, leafsize=LEAF // 2)
@@ -37,12 +37,13 @@ def make_tree(corners: Floats) -> tuple[Whole, list[Floats]]:
     """Where the triangles (9, T) of each lowest box begin, and the boxes, lowest level first.
 
     Rows of boxes (18, n): three axes (0-8), the middle (9-11) and half the size (12-14) along
-    them, and a point of the surface near the middle (15-17).
+    them, and a point of the surface near the middle (15-17). 100 triangles have three levels, of
+    16, 4 and 1 boxes, the lowest with 6 or 7 triangles each.
     """
     counts = np.array([corners.shape[1]])
     levels = [counts]
     while counts.max() > LEAF:
-        for _ in range(2):  # halves of halves, as the tree has them that sorted the triangles
+        for _ in range(2):  # halved twice, as by the KD-tree that sorted the triangles
             counts = np.stack((counts // 2, counts - counts // 2), 1).ravel()
         levels.append(counts)
     origin = corners.reshape(3, 3, -1).mean((0, 2))
@@ -62,7 +63,10 @@ def make_tree(corners: Floats) -> tuple[Whole, list[Floats]]:
 
 
 def bounds(points: Floats, boxes: Floats) -> tuple[Floats, Floats]:
-    """Squared distance of point i (3, n) to box i (18, n) and to the point of surface in it."""
+    """Squared distances of point i (3, n): to box i (18, n), and to the surface point in the box.
+
+    They are a lower and an upper bound on the distance to the triangles in the box.
+    """
     lower = np.zeros(points.shape[1])
     for axis in range(3):
         away = dot(boxes[3 * axis : 3 * axis + 3], points)
@@ -77,7 +81,7 @@ def bounds(points: Floats, boxes: Floats) -> tuple[Floats, Floats]:
 
 
 def dot(a: Floats, b: Floats) -> Floats:
-    """Of the columns, three rows each."""
+    """Dot products of the columns, three rows each."""
     total = a[0] * b[0]
     total += a[1] * b[1]
     total += a[2] * b[2]
@@ -110,7 +114,7 @@ def _frames(totals: Floats) -> tuple[Floats, Floats]:
 
 
 def _nearest_sample(samples: Floats, members: Whole, mean: Floats) -> Floats:
-    """Of each group's samples the one nearest to its mean."""
+    """The sample of each group that is nearest to its mean."""
     group = np.repeat(np.arange(len(members)), members)
     offset = samples - mean[:, group]
     away = dot(offset, offset)

@@ -1,7 +1,8 @@
 """Exact distance of points to the nearest of many triangles.
 
-Pairs of a point and a box that may hold its nearest triangle go down a tree of boxes together, a
-bounded number at a time; what is left at the bottom is measured against the triangles themselves.
+The search goes down a tree of boxes with pairs of a point and a box that may hold its nearest
+triangle, a bounded number at a time. For pairs at the lowest level it computes the distances to the
+triangles in the box.
 
 By hand, because VTK's static cell locator takes longer the farther the points are. Microseconds of
 CPU a point, 100k points 1 % of the size off an airplane, then 2 to 20 sizes away (2026-11-18, VTK
@@ -31,8 +32,8 @@ from slipstream.data.geometry.boxes import (
 from slipstream.data.geometry.z_order import z_order_codes
 
 CHUNK = 1 << 18
-_PAIRS = 1 << 16  # worked on at once: some 30 arrays of 512 KiB
-_SLACK = 1 + 1e-9  # on squared bounds, against rounding
+_PAIRS = 1 << 16  # pairs worked on at a time: some 30 arrays of 512 KiB
+_SLACK = 1 + 1e-9  # factor on squared upper bounds, against rounding
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -49,13 +50,13 @@ class _Pairs(NamedTuple):
         return _Pairs(self.level, self.points[chosen], self.boxes[chosen], self.lower[chosen])
 
     def below(self, nearest: Floats) -> _Pairs:
-        """The pairs that may still bring a point nearer."""
+        """The pairs whose box may hold a triangle nearer than `nearest`, the squares so far."""
         kept = np.flatnonzero(self.lower <= nearest[self.points])
         return self if len(kept) == len(self.points) else self.only(kept)
 
 
 class NearestTriangle:
-    """The triangles of a surface, arranged once and then asked for the distance of any points."""
+    """The triangles of a surface in a tree, which is built once and serves any number of points."""
 
     def __init__(self, vertices: NDArray[Any], triangles: NDArray[Any]) -> None:
         _check_surface(vertices, triangles)
@@ -73,15 +74,15 @@ class NearestTriangle:
         if points.ndim != 2 or points.shape[1] != 3:
             raise ValueError(f"points must have shape (N, 3), got {points.shape}")
         check_whole("chunk", chunk, 1)
-        found = np.empty(len(points))
+        distances = np.empty(len(points))
         for first in range(0, len(points), chunk):
             here = np.asarray(points[first : first + chunk], np.float64)
             bad = len(here) - int(np.isfinite(here).all(1).sum())
             if bad:
                 raise ValueError(f"points must be finite, got {bad} that are not")
-            order = _along_curve(here)  # neighbours open the same boxes, which are then in cache
-            found[first + order] = np.sqrt(self._squares(np.ascontiguousarray(here[order].T)))
-        return found
+            order = _along_curve(here)  # neighbours open the same boxes, which stay in cache
+            distances[first + order] = np.sqrt(self._squares(np.ascontiguousarray(here[order].T)))
+        return distances
 
     def _squares(self, points: Floats) -> Floats:
         """Squared distances of points (3, n)."""
@@ -102,7 +103,10 @@ class NearestTriangle:
         return nearest
 
     def _open(self, points: Floats, pairs: _Pairs, nearest: Floats) -> _Pairs:
-        """The boxes held by these boxes, as far as they may hold the nearest triangle."""
+        """Pairs with the boxes of the level below that may hold the nearest triangle.
+
+        `nearest` is lowered to the upper bounds that these boxes give.
+        """
         below = self._levels[pairs.level - 1]
         boxes = np.take(below.reshape(len(below), -1, FOUR), pairs.boxes, 1)
         rows = np.repeat(pairs.points, FOUR)
@@ -112,7 +116,10 @@ class NearestTriangle:
         return _Pairs(pairs.level - 1, rows, numbers, lower).below(nearest)
 
     def _measure(self, points: Floats, pairs: _Pairs, nearest: Floats) -> None:
-        """Bring `nearest` down to the triangles: those in the nearest box, then all others."""
+        """Lower `nearest` to the distances of the triangles in the boxes.
+
+        The nearest box of each point comes first; after it most others are too far to be measured.
+        """
         if not len(pairs.points):
             return
         starts = _firsts(pairs.points)
@@ -131,7 +138,7 @@ class NearestTriangle:
 
 
 def _firsts(rows: Whole) -> Whole:
-    """Where a new number begins in ascending numbers."""
+    """The places at which a new number begins among ascending numbers: 0, 2, 3 of 5, 5, 7, 9."""
     return np.flatnonzero(np.diff(rows, prepend=-1))
 
 
@@ -146,9 +153,9 @@ def _bring_down(nearest: Floats, rows: Whole, values: Floats) -> None:
 def _squares_to(points: Floats, triangles: Floats) -> Floats:
     """Squared distance of point i (3, n) to triangle i (9, n), given by a corner and two edges.
 
-    To the foot of the perpendicular, where it is within; else to the nearest edge. The foot is
-    found along one edge and across it, which is exact to rounding for slivers too: their normal,
-    to which the distance could be measured, is not.
+    It is the distance to the foot of the perpendicular if that lies within the triangle, else to
+    the nearest edge. The foot is computed along one edge and across it, which is exact to rounding
+    for slivers too; the normal of a sliver, along which one could measure, is not.
     """
     one, two = triangles[3:6], triangles[6:]
     offset = points - triangles[:3]
@@ -174,7 +181,7 @@ def _squared(vectors: Floats) -> Floats:
 
 
 def _along_curve(points: Floats) -> Whole:
-    """An order in which neighbours are close."""
+    """An order of the points in which neighbours are close."""
     low = points.min(0)
     extent = float((points.max(0) - low).max()) or 1.0
     cells = ((points - low) / extent * 1023).astype(np.uint64)

@@ -1,4 +1,4 @@
-"""The edges of surfaces: which faces they join, where one is open, and the area that it leaves."""
+"""The edges of surfaces: which faces they join, which are open, and the area of holes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def whole(corners: NDArray[Any]) -> NDArray[np.bool_]:
 def edges_between(triangles: NDArray[Any], face: NDArray[Any] | None = None) -> tuple[Whole, Whole]:
     """The edges of triangles with three different corners: which triangle (E,), ends (E, 2).
 
-    Each is run along as its triangle does. Edges inside a face that is cut into several triangles
-    are left out.
+    The ends are in the order of the triangle's corners. Edges inside a face that is cut into
+    several triangles are left out.
     """
     rows = np.flatnonzero(whole(triangles))
     corners = triangles[rows]
@@ -78,7 +78,8 @@ def components(one: NDArray[Any], other: NDArray[Any], count: int) -> Whole:
 def hole_areas(points: NDArray[Any], place: Whole, ends: Whole) -> NDArray[np.float64]:
     """The area of the triangle from each open edge to the middle of its hole, (E,).
 
-    The ends of edges are numbers of places. A gap without width has no area.
+    The ends of edges are numbers of places (`places`). A hole is a set of open edges that hang
+    together, and the sum over its edges is its area; that of a slit without width is 0.
     """
     if not len(ends):
         return np.zeros(0)
@@ -100,7 +101,7 @@ def _keys(ends: Whole) -> Whole:
 
 
 def _outer(ends: Whole, face: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which edges their face has once."""
+    """Which edges occur once in their face; those that occur twice are inside it."""
     key = _keys(ends)
     order = np.lexsort((face, key))
     same = (np.diff(key[order]) == 0) & (np.diff(face[order]) == 0)

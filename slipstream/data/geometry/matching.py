@@ -1,4 +1,4 @@
-"""The rows of two files brought into one order: by their coordinates, or checked to have it."""
+"""Rows of two files matched by their coordinates, or checked to be in the same order."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from slipstream.core.extras import need
 
 NEAR = 1e-6
-"""Two places are one when they lie no further apart than this, in lengths of the mesh."""
+"""Two places count as one if their distance is at most this share of the mesh's diagonal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """others[index] lie where the points do."""
+    """An index for which the rows others[index] have the places of the points."""
 
     index: NDArray[np.intp]
     twins: NDArray[np.intp]
-    """Pairs of rows of the others that share a place, (T, 2): which is whose cannot be told."""
+    """Pairs of rows of the others, (T, 2), that have the same place and cannot be told apart."""
 
     def check_twins(self, name: str, values: NDArray[Any]) -> None:
         """Raise where rows that share a place differ in their values."""
@@ -57,7 +57,7 @@ def match_exactly(points: NDArray[Any], others: NDArray[Any]) -> Matched:
 
 
 def match_nearly(points: NDArray[Any], others: NDArray[Any]) -> Matched:
-    """The same for places that were computed, as centres of cells, and may differ by rounding."""
+    """As `match_exactly`, for computed places, as centres of cells, that may differ by rounding."""
     _check_counts(points, others)
     tree = need("scipy.spatial", "mesh").KDTree(others)
     limit = NEAR * float(np.linalg.norm(np.ptp(points, axis=0)))

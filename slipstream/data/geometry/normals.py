@@ -1,4 +1,4 @@
-"""Normals of surfaces, crops, and distances to them."""
+"""Normals of surfaces, distances to surfaces, and points inside a box."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def point_normals(
 ) -> NDArray[np.float64]:
     """Unit normals at the points of a surface, (P, 3), by the order of the triangles' corners.
 
-    The mean of the triangles at a point, each weighted with its angle there, so that it does not
-    matter how a face is cut into triangles. NoNormalError where a point has none (NaN if lenient):
-    it belongs to no triangle, or to degenerate ones only, or their normals cancel.
+    A normal is the mean over the triangles at a point, weighted by their angles there, so that it
+    does not depend on how a face is cut into triangles. NoNormalError (NaN if lenient) for a point
+    without one: it belongs to no triangle, or only to triangles without area, or normals cancel.
     """
     total = np.zeros((len(points), 3))
     for first in range(0, len(triangles), _CHUNK):
@@ -47,7 +47,7 @@ def point_normals(
         angle = np.arctan2(size, (edges * back).sum(2))
         unit = np.divide(normal, size, out=np.zeros_like(normal), where=size > 0)
         weighted = (angle[:, :, None] * unit[:, None]).reshape(-1, 3)
-        low, high = int(part.min()), int(part.max()) + 1  # a chunk has points of few numbers
+        low, high = int(part.min()), int(part.max()) + 1  # a chunk's points are mostly near by
         for axis in range(3):
             here = np.bincount(part.ravel() - low, weighted[:, axis], high - low)
             total[low:high, axis] += here
@@ -88,6 +88,7 @@ def distance_to_triangles(
 ) -> NDArray[np.float64]:
     """Exact distance, never negative, of each point to the nearest triangle, (N,).
 
-    `chunk` points at a time. For the same surface again, keep a `NearestTriangle`.
+    `chunk` points are worked on at a time. To use a surface several times, keep a
+    `NearestTriangle`, whose tree is built once.
     """
     return NearestTriangle(vertices, triangles).distance(points, chunk=chunk)

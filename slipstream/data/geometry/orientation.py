@@ -1,12 +1,13 @@
-"""Which faces of a surface must be turned round for all of a closed one to face outward.
+"""Which faces of a surface must be turned so that closed bodies face outward.
 
-    edges    two faces at an edge agree where they run along it in opposite directions
-    pieces   faces that hang together by edges of two faces: those that disagree are turned
-    bodies   pieces that touch at the edges left, which have one face or three and more
-    outward  a body that is closed is turned as a whole if it encloses a negative volume
+1. Two faces at an edge agree if they run along it in opposite directions.
+2. A piece is a set of faces connected by edges of exactly two faces. Faces of a piece that
+   disagree with the others are turned.
+3. A body is a set of pieces that touch at other edges, which have one face, or three or more.
+4. A closed body is turned as a whole if it encloses a negative volume.
 
-Each body faces out of itself, one inside another too: so does the wall of a cavity, which then
-turns into what is round it. A body that is open has no outside and stays as it is.
+Every body faces out of itself, also one inside another: the wall of a cavity faces away from the
+cavity, into the material around it. An open body has no outside and stays as it is.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from slipstream.data.geometry.edges import (
 
 _CHUNK = 1 << 18
 _OPEN = 0.05
-"""Holes, in parts of a body's area, with which it still counts as closed."""
+"""A body whose holes have at most this share of its area counts as closed."""
 
 Mask = NDArray[np.bool_]
 Whole = NDArray[np.int64]
@@ -36,12 +37,12 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Winding:
-    """How the faces of a surface turn."""
+    """Which faces of a surface to turn, and what cannot be mended by turning."""
 
     turned: Mask
-    """Triangles to turn round, (T,): none of an open body, all of one that is inside out."""
+    """Triangles to turn, (T,): none of an open body, all of one that is inside out."""
     clashes: int
-    """Edges at which two faces still disagree then: of open bodies, and of Moebius strips."""
+    """Edges at which two faces disagree even then: in open bodies, and in Moebius strips."""
 
     @property
     def mixed(self) -> bool:
@@ -51,52 +52,53 @@ class Winding:
 
 @dataclass(frozen=True, eq=False)
 class _Meetings:
-    """Where faces meet: edges of two faces, and the others."""
+    """The E edges of exactly two faces, and the L others, which have one face, or three or more."""
 
     one: Whole
     other: Whole
-    """The two faces, (E,)."""
+    """The two faces at each of the E edges."""
     clash: Mask
-    """Whether both run along the edge in the same direction."""
+    """Whether both faces run along the edge in the same direction, (E,)."""
     left: Whole
-    """Triangles with an edge that has one face, or three and more, (L,)."""
+    """The triangle of each of the L edges."""
     ends: Whole
-    """Its ends as numbers of places, (L, 2)."""
+    """The ends of each of the L edges, as numbers of places, (L, 2)."""
     single: Mask
-    """Whether it has one face only, (L,)."""
+    """Whether the edge has one face only, (L,)."""
     place: Whole | None
-    """Of the points; None where no edge is left."""
+    """The number of each point's place; None if all edges have two faces."""
 
 
 def find_winding(
     points: NDArray[Any], triangles: NDArray[Any], faces: NDArray[Any] | None = None
 ) -> Winding:
-    """Which triangles to turn round, so that all of a closed body face outward.
+    """Which triangles to turn so that all faces of closed bodies face outward.
 
-    `faces` are the numbers of the polygons that the triangles are cut from, (T,), which turn as a
-    whole. Points at the same place count as one where a surface would have an open edge otherwise.
-    A body whose holes have at most 5 % of its area counts as closed. Faces at edges of three and
-    more keep how they turn relative to each other, and so does a surface with one side.
+    `faces` are the numbers of the polygons that the triangles are cut from, (T,); a polygon is
+    turned as a whole. Points at the same place count as one point where a surface would otherwise
+    have an open edge. A body whose holes have at most 5 % of its area counts as closed. Faces that
+    meet at an edge of three or more keep their orientation relative to each other, and so do the
+    faces of a one-sided surface.
     """
     face = np.arange(len(triangles)) if faces is None else faces
     count = int(face.max(initial=-1)) + 1
     meet = _meetings(points, triangles, face)
     piece, flip = _pieces(meet, count)
     body = _bodies(piece, meet, triangles, face)
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is not closed
+    with np.errstate(invalid="ignore", over="ignore"):  # a body that is not finite is not closed
         volume, area = _volumes(points, triangles, body[face], flip[face])
         holes = _holes(points, body[face], meet, len(area))
         closed = (holes <= _OPEN * area) & (volume != 0)
     turned = closed[body] & (flip ^ (volume < 0)[body])
     with_area = (area != 0)[body]
-    if turned.any():  # what has no area goes with the others, if these are of one mind
+    if turned.any():  # bodies without area are turned if all others are
         turned[~with_area] = turned[with_area].all()
     clashes = meet.clash ^ turned[meet.one] ^ turned[meet.other]
     return Winding(turned[face], int(clashes.sum()))
 
 
 def _meetings(points: NDArray[Any], triangles: NDArray[Any], face: NDArray[Any]) -> _Meetings:
-    """Edges are matched by the numbers of points, and what is left by their places."""
+    """The edges, matched by the numbers of their points, and those left over by their places."""
     triangle, ends = edges_between(triangles, face)
     pairs, left, alone = pair_up(ends)
     one, other = (face[triangle[side]] for side in pairs.T)
@@ -116,10 +118,11 @@ def _meetings(points: NDArray[Any], triangles: NDArray[Any], face: NDArray[Any])
 
 
 def _pieces(meet: _Meetings, count: int) -> tuple[Whole, Mask]:
-    """The piece of each face, and which ones to turn for all of a piece to agree: the fewer.
+    """The piece of each face, and which faces to turn so that those of a piece agree.
 
-    Every face is two nodes of a graph, as it is and turned; faces that agree join as they are, and
-    those that do not join one turned. A piece with both nodes of a face has one side only.
+    Of the two ways to make a piece agree, the one that turns fewer faces is taken. Every face is
+    two nodes of a graph: as it is, and turned. An edge joins the nodes of its two faces that agree.
+    If a component holds both nodes of a face, its piece is one-sided and nothing is turned.
     """
     one, other, clash = meet.one, meet.other, meet.clash
     if not clash.any():
@@ -130,12 +133,12 @@ def _pieces(meet: _Meetings, count: int) -> tuple[Whole, Mask]:
     as_is, turned = label[:count], label[count:]
     piece = np.unique(np.minimum(as_is, turned), return_inverse=True)[1]
     flip = as_is > turned
-    most = 2 * np.bincount(piece, flip) > np.bincount(piece)
-    return piece, flip ^ most[piece]
+    mostly = 2 * np.bincount(piece, flip) > np.bincount(piece)
+    return piece, flip ^ mostly[piece]
 
 
 def _bodies(piece: Whole, meet: _Meetings, triangles: NDArray[Any], face: NDArray[Any]) -> Whole:
-    """The body of each face: pieces that have a place in common where an edge is left over."""
+    """The body of each face; pieces that share a place at an edge left over are one body."""
     if meet.place is None:
         return piece
     touching = np.zeros(len(meet.place), bool)
@@ -151,7 +154,7 @@ def _bodies(piece: Whole, meet: _Meetings, triangles: NDArray[Any], face: NDArra
 def _volumes(
     points: NDArray[Any], triangles: NDArray[Any], body: Whole, flip: Mask
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Six times the volume of each body, with some triangles turned, and its area."""
+    """Six times the volume of each body, with the triangles of `flip` turned, and its area."""
     count = int(body.max(initial=-1)) + 1
     corners = np.maximum(np.bincount(body, minlength=count), 1)
     sums = [np.bincount(body, points[triangles[:, 0], k], count) for k in range(3)]

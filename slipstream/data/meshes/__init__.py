@@ -1,18 +1,18 @@
-"""Mesh files. This is the only way to a mesh: nothing outside imports the modules in here.
+"""Mesh files. Other rooms import from here, never from the modules inside.
 
-    describe(path)                      # what a file holds, without reading its values
+    mesh_info(path)                      # counts and arrays of a file, without their values
     mesh = read_mesh(path, [Wanted("p", "point", 1)])
     mesh.locations("point"), mesh.array(...)
 
 mesh         reading a mesh in any format; mesh_files: which files on disk are meshes
-arrays       what a file holds, what is wanted of it
+arrays       the arrays that a file holds, and those that a reader wants
 cells        corners of cells, however they are stored; areas; triangles
-parts        files in byte parts
+parts        files that are published in byte parts
 xml_*        VTK XML (.vtp, .vtu), read here: points and arrays, cells some at a time
-legacy_*     legacy VTK (.vtk), the same where it is binary
-ply, stl     PLY, read here; STL, checked for VTK
-vtk_*        what VTK reads: STL, text, structured grids, blocks (.vtm), and what else is left
-openfoam     OpenFOAM cases, by VTK; messages: VTK's errors as exceptions
+legacy_*     legacy VTK (.vtk), read here in the same way where it is binary
+ply, stl     PLY, read here; STL, checked here before VTK reads it
+vtk_*        formats that VTK reads: STL, text, structured grids, blocks (.vtm) and others
+openfoam     OpenFOAM cases, read by VTK; messages: VTK's errors as exceptions
 """
 
 from slipstream.data.meshes.cells import area_vectors, triangle_cells
@@ -21,7 +21,7 @@ from slipstream.data.meshes.mesh import (
     Location,
     Mesh,
     Wanted,
-    describe,
+    mesh_info,
     read_mesh,
     resolve,
 )
@@ -37,7 +37,7 @@ __all__ = [
     "SUFFIXES",
     "Wanted",
     "area_vectors",
-    "describe",
+    "mesh_info",
     "find_meshes",
     "is_case",
     "parts_of",

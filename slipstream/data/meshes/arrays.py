@@ -1,4 +1,4 @@
-"""What a mesh file holds, what a reader wants of it, and how the two are matched."""
+"""The arrays that a mesh file holds, those that a reader wants, and how the two are matched."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ArrayInfo:
     components: int
     rows: int
     dtype: str
-    """As numpy names it: "float32"."""
+    """The name in numpy, as in "float32"."""
 
 
 @dataclass(frozen=True)
 class MeshInfo:
-    """What a file holds: counts, and its arrays of numbers."""
+    """The contents of a file: numbers of points and cells, and its arrays of numbers."""
 
     points: int
     cells: int
@@ -43,9 +43,9 @@ class Wanted:
     location: Location
     components: int
     prefix: bool = False
-    """The file's name only has to begin with `name`: units in odd letters may follow.
+    """Whether the array's name in the file need only begin with `name`, as where a unit follows.
 
-    Where the file has `name` with a * behind it, or `name` itself, that is the one.
+    An array named `name` with a * at its end is preferred, then one named `name` itself.
     """
 
 
@@ -64,7 +64,7 @@ def resolve(wanted: Wanted, held: Iterable[ArrayInfo], file: str) -> ArrayInfo:
             f"{file} must have {what} as {wanted.location} data, got it as {same[0].location} data"
         )
     if not here:
-        raise ValueError(f"{file} must have {wanted.location} data {what}, got {listed(held)}")
+        raise ValueError(f"{file} must have {wanted.location} data {what}, got {array_names(held)}")
     if len(here) > 1:
         names = ", ".join(repr(info.name) for info in here)
         raise ValueError(f"{file} must have one {wanted.location} array {what}, got {names}")
@@ -76,8 +76,8 @@ def resolve(wanted: Wanted, held: Iterable[ArrayInfo], file: str) -> ArrayInfo:
     return here[0]
 
 
-def listed(held: Sequence[ArrayInfo]) -> str:
-    """Arrays by location, in words."""
+def array_names(held: Sequence[ArrayInfo]) -> str:
+    """The names of arrays by location, as "point data 'p', 'U' and cell data 'k'"."""
     parts = []
     for location in LOCATIONS:
         names = [repr(info.name) for info in held if info.location == location]
@@ -91,13 +91,13 @@ def _count(number: int, word: str) -> str:
 
 
 def grid_size(along: Sequence[int]) -> tuple[int, int]:
-    """Points and cells of a structured grid with so many points along each axis."""
+    """Points and cells of a structured grid, by points along each axis: (3, 2, 1) has 6 and 2."""
     points = math.prod(max(0, count) for count in along)
     return points, math.prod(max(1, count - 1) for count in along) if points else 0
 
 
 def as_text(raw: bytes | str) -> str:
-    """Names as text: UTF-8, or Latin-1 where they are not that."""
+    """A name as text: decoded as UTF-8, or as Latin-1 if it is not valid UTF-8."""
     if isinstance(raw, str):
         return raw
     try:

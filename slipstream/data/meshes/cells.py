@@ -1,4 +1,4 @@
-"""The corners of cells: where cells are, which way they face, and surfaces cut into triangles."""
+"""The corners of cells, and from them centres, area vectors and triangles of surfaces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHUNK = 1 << 15
-"""Cells worked on at once."""
+"""Cells worked on at a time."""
 # Types of cells, by VTK's numbers.
 _THIN = (1, 2, 3, 4)  # vertices and lines
 STRIP, PIXEL, POLYGON = 6, 8, 7
@@ -19,7 +19,7 @@ _FLAT = (5, POLYGON, 9)  # triangle, polygon, quadrangle
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some cells in a row: cell i has the corners from `begins[i]` up to the next one's."""
+    """Some consecutive cells: cell i has the corners from `begins[i]` up to `begins[i + 1]`."""
 
     types: NDArray[Any]
     begins: NDArray[Any]
@@ -36,13 +36,13 @@ class Cells:
     """The cells of a mesh, some at a time, however it is stored."""
 
     file: str
-    """For errors."""
+    """The name of the file, for errors."""
     count: int
     points: int
     chunks: Callable[[], Iterator[Chunk]]
 
     def checked(self) -> Iterator[Chunk]:
-        """The chunks, whose cells all have corners, which are points."""
+        """The chunks; ValueError for a cell without corners, or with one that is no point."""
         for chunk in self.chunks():
             low, high = (chunk.corners.min(), chunk.corners.max()) if len(chunk.corners) else (0, 0)
             if (chunk.sizes < 1).any():
@@ -58,8 +58,8 @@ class Cells:
 def centres(cells: Cells, points: NDArray[Any]) -> NDArray[Any]:
     """The mean of each cell's corners, (C, 3), of the points' dtype.
 
-    For triangles, quadrangles, tetrahedra, hexahedra and wedges that is VTK's centre too; its
-    others depend on the order of a cell's corners.
+    For triangles, quadrangles, tetrahedra, hexahedra and wedges VTK's centre is the same; for other
+    cells VTK's depends on the order of the corners.
     """
     middle = np.empty((cells.count, 3), points.dtype)
     start = 0
@@ -98,7 +98,7 @@ def triangles(cells: Cells) -> NDArray[np.int64]:
 
 
 def triangle_cells(cells: Cells) -> NDArray[np.int64]:
-    """The cell that each of these triangles is cut from, (T,)."""
+    """The cell from which each triangle of `triangles` is cut, (T,)."""
     counts = [np.empty(0, np.int64), *(_fan_counts(chunk) for chunk in cells.checked())]
     each = np.concatenate(counts)
     return np.repeat(np.arange(len(each)), each)
@@ -115,7 +115,7 @@ def _fans(file: str, chunk: Chunk) -> NDArray[np.int64]:
     if np.isin(chunk.types, _FLAT).all() and (sizes == 3).all():
         return corners.reshape(-1, 3)
     pixel, strip = chunk.types == PIXEL, chunk.types == STRIP
-    if pixel.any():  # its corners go row by row, not round
+    if pixel.any():  # the corners of a pixel go row by row, not around it
         corners = corners.copy()
         third = chunk.begins[pixel] + 2
         corners[third], corners[third + 1] = corners[third + 1], corners[third]

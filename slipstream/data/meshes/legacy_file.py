@@ -1,4 +1,4 @@
-"""Binary legacy VTK files read without VTK, which would read all arrays and all cells of them."""
+"""Binary legacy VTK files read without VTK, which would read all of their arrays and cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from slipstream.data.meshes.parts import open_parts
 
 _POLYHEDRON = 42
 _Part = tuple[int, NDArray[np.int64], NDArray[Any]]
-"""The first of some cells, where each begins among their corners, and the corners."""
+"""The number of the first of some cells, where each begins among their corners, the corners."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class LegacyFile:
         return self.header.info
 
     def readable(self, arrays: Sequence[ArrayInfo]) -> bool:
-        """Whether points and these arrays can be read here; else VTK must: text, and bits."""
+        """Whether points and these arrays can be read here; VTK must read text and packed bits."""
         blocks = [self.header.points, *(self._block(array) for array in arrays)]
         return self.header.binary and all(block and not block.packed for block in blocks)
 
@@ -53,7 +53,8 @@ class LegacyFile:
         return values if info.components == 1 else values.reshape(-1, info.components)
 
     def cells(self) -> Cells | None:
-        """None where VTK must read them: lines and strips, whose order it changes, polyhedra."""
+        """The cells; None if VTK must read them: polyhedra, and lines and strips, which VTK
+        reorders."""
         sections = [section for section in self.header.cells if section.cells]
         if not sections:
             return Cells(self.name, 0, self.info.points, lambda: iter(()))
@@ -89,7 +90,7 @@ class LegacyFile:
 
 
 def _by_offsets(file: io.BufferedReader, section: CellBlock, name: str) -> Iterator[_Part]:
-    """Since version 5: where the corners of each cell begin and end, apart from the corners."""
+    """Cells of version 5 and later, which store offsets and corners in separate blocks."""
     offsets, corners = section.offsets, section.corners
     total = corners.count if corners else 0
     for first in range(0, section.cells, CHUNK):
@@ -102,7 +103,7 @@ def _by_offsets(file: io.BufferedReader, section: CellBlock, name: str) -> Itera
 
 
 def _by_lengths(file: io.BufferedReader, section: CellBlock, name: str) -> Iterator[_Part]:
-    """Before version 5: each cell is its number of corners, then the corners."""
+    """Cells before version 5, which store for each cell its number of corners, then the corners."""
     numbers = _take(file, section.corners)
     begins = _lengths_at(numbers, section.cells, name)
     for first in range(0, section.cells, CHUNK):
@@ -114,13 +115,16 @@ def _by_lengths(file: io.BufferedReader, section: CellBlock, name: str) -> Itera
 
 
 def _lengths_at(numbers: NDArray[Any], cells: int, name: str) -> NDArray[np.int64]:
-    """Where the length of each cell is, and at last the end."""
+    """The place of each cell's length among the numbers, and the end of the last cell.
+
+    A triangle and a quadrangle, 3, 0, 1, 2, 4, 1, 2, 3, 4, have lengths at 0 and 4 and end at 9.
+    """
     width = int(numbers[0]) + 1 if len(numbers) else 0
     if len(numbers) == cells * width and (numbers[::width] == width - 1).all():
         return np.arange(cells + 1) * width
     places = np.empty(cells + 1, np.int64)
     place, lengths = 0, memoryview(numbers)  # type: ignore[arg-type]
-    for cell in range(cells):  # where one cell ends tells where the next begins
+    for cell in range(cells):  # one by one: the next cell begins where this one ends
         places[cell] = place
         length = lengths[place] if 0 <= place < len(numbers) else -1
         if length < 0:
@@ -135,7 +139,7 @@ def _lengths_at(numbers: NDArray[Any], cells: int, name: str) -> NDArray[np.int6
 def _take(
     file: io.BufferedReader, block: Block | None, first: int = 0, count: int | None = None
 ) -> NDArray[Any]:
-    """Values in the byte order of this machine; in the file it is the other one."""
+    """Values in the byte order of this machine; the file has the most significant byte first."""
     if block is None:
         return np.empty(0, np.int64)
     values = np.empty(block.count if count is None else count, block.dtype)

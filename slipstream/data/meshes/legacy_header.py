@@ -1,8 +1,8 @@
-"""What a legacy VTK file (.vtk) declares and where its values are, found by stepping over them.
+"""The contents of a legacy VTK file (.vtk), and where its values are, without reading them.
 
-VTK's own reader gives no list of arrays without reading them all, and where a binary file is cut
-off it returns whatever was in memory, silently. Stepping through the sections tells both: what
-there is, and whether the file is long enough for it.
+VTK's own reader must read all arrays before it can list them. For a binary file that is cut off it
+returns whatever was in memory, without an error. Here the sections are gone through one by one and
+their values skipped, which gives the list of arrays and shows whether the file is long enough.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CELLS = ("VERTICES", "LINES", "POLYGONS", "TRIANGLE_STRIPS", "CELLS")
 
 @dataclass
 class CellBlock:
-    """A section of cells: since version 5 offsets and corners, before it lengths and corners."""
+    """A section of cells: offsets and corners since version 5, lengths among the corners before."""
 
     name: str
     cells: int
@@ -39,7 +39,7 @@ class LegacyHeader:
     binary: bool
     info: MeshInfo
     points: Block | None
-    """None where there are none, and of structured grids, which VTK reads."""
+    """None for a file without points, and for structured grids, which VTK reads."""
     cells: Sequence[CellBlock]
     types: Block | None
     arrays: Sequence[tuple[ArrayInfo, Block]]
@@ -64,7 +64,7 @@ def scan_legacy(paths: Sequence[Path]) -> LegacyHeader:
 
 @dataclass
 class _Scan:
-    """Steps from section to section and notes where values are."""
+    """Goes from section to section and records where values are."""
 
     words: Words
     version: int = 0
@@ -72,13 +72,13 @@ class _Scan:
     along: tuple[int, ...] = ()
     """Points along each axis of a structured grid."""
     axes: list[int] = field(default_factory=list)
-    """Coordinates that a rectilinear grid gives for each axis."""
+    """How many coordinates a rectilinear grid has along each axis."""
     points: Block | None = None
     cells: list[CellBlock] = field(default_factory=list)
     types: Block | None = None
     arrays: list[tuple[ArrayInfo, Block]] = field(default_factory=list)
     sizes: tuple[int, int] = (0, 0)
-    """Of the offsets and the corners that follow, since version 5."""
+    """Numbers of offsets and corners that the next sections hold, since version 5."""
     location: Location | None = None
     rows: int = 0
 
@@ -139,7 +139,7 @@ class _Scan:
             raise ValueError(f"the unknown section {name[:40]!r} before byte {words.place()}")
 
     def counts(self) -> tuple[int, int]:
-        """Of points and cells."""
+        """Numbers of points and cells."""
         if self.kind in _STRUCTURED:
             return grid_size(self.along)
         points = self.points.count // 3 if self.points else 0

@@ -1,4 +1,4 @@
-"""The words of a legacy VTK file, and steps over the values between them."""
+"""The words of a legacy VTK file, read one by one, while values between them are skipped."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Block:
-    """Values of one dtype, one after the other, from a byte of the file on."""
+    """Consecutive values of one dtype; `place` is the byte of the file where they begin."""
 
     place: int
     count: int
     dtype: str
     packed: bool = False
-    """Bits, eight to a byte."""
+    """Whether the values are bits, eight to a byte."""
 
 
 class Words:
-    """An open file, read from its beginning."""
+    """An open file of `size` bytes, read word by word from its beginning."""
 
     def __init__(self, file: io.BufferedReader, size: int) -> None:
         self.file, self.size = file, size
@@ -40,7 +40,7 @@ class Words:
         return self.file.tell()
 
     def word(self, last: bool = False) -> str:
-        """The next word; the white space after it is left. "" at the end, where that may be."""
+        """The next word; white space after it stays unread. With `last`, "" at the file's end."""
         letters = bytearray()
         while letter := self.file.read(1):
             if not letter.isspace():
@@ -67,7 +67,7 @@ class Words:
             pass
 
     def skip(self, count: int, kind: str) -> Block:
-        """Step over values, or raise where the file has fewer."""
+        """Skip values and return where they are; EOFError if the file has fewer."""
         kind = kind.lower()
         if kind not in _DTYPES:
             raise ValueError(f"the unknown type {kind[:40]!r} before byte {self.place()}")
@@ -93,14 +93,17 @@ class Words:
             text = self.file.read(_BLOCK) + self.file.readline()
             if not text:
                 raise EOFError(f"an end where {count} more values must follow")
-            found = len(text.split())
-            if found > count:
+            read = len(text.split())
+            if read > count:
                 final = next(islice(re.finditer(rb"\S+", text), count - 1, None))
                 self.file.seek(begin + final.end())
-            count -= found
+            count -= read
 
     def skip_strings(self, count: int) -> None:
-        """Text has one string a line; binary files put its length before it, in 1 to 8 bytes."""
+        """Skip strings: a line each in text files; in binary ones a length of 1 to 8 bytes first.
+
+        The two highest bits of the length say how many bytes it has: 3 for one, 0 for eight.
+        """
         self.line()
         for _ in range(count):
             if not self.binary:

@@ -1,4 +1,4 @@
-"""Meshes in the formats that VTK knows: what a file holds, and the arrays of it that are wanted.
+"""Meshes in the formats that VTK knows: the contents of a file, and the arrays that are wanted.
 
     pressure = Wanted("p", "point", 1)
     mesh = read_mesh(path, [pressure])
@@ -45,7 +45,7 @@ __all__ = [
     "Mesh",
     "MeshInfo",
     "Wanted",
-    "describe",
+    "mesh_info",
     "read_mesh",
     "resolve",
 ]
@@ -56,7 +56,7 @@ class Mesh:
 
     def __init__(self, name: str, data: Any) -> None:
         self.name = name
-        """The file's, for errors."""
+        """The name of the file, for errors."""
         self._data = data
 
     @property
@@ -66,7 +66,7 @@ class Mesh:
 
     @property
     def info(self) -> MeshInfo:
-        """What has been read."""
+        """Points, cells and arrays that have been read."""
         return info_of(self.data)
 
     def points(self) -> NDArray[Any]:
@@ -101,11 +101,11 @@ class Mesh:
 
 
 class _FileMesh(Mesh):
-    """Points and arrays, and a file to read cells from, some at a time, when they are needed.
+    """Points and arrays in memory, and cells that are read from the file whenever they are needed.
 
-    VTK would hold all cells, of which a volume has some 70 bytes a point; for whoever asks for
-    `data` it does. Arrays are read at once unless `later`, which reads one whenever it is asked
-    for, and keeps none.
+    VTK would hold all cells, which in a volume take some 70 bytes a point; it does so only if
+    `data` is used. Arrays are read in the beginning, or with `later` at every request, and then
+    none is kept.
     """
 
     def __init__(self, file: XmlFile | LegacyFile, wanted: Sequence[Wanted], later: bool) -> None:
@@ -137,15 +137,15 @@ class _FileMesh(Mesh):
         return self._arrays[info] if info in self._arrays else self._file.values(info)
 
 
-def describe(path: Path | Sequence[Path]) -> MeshInfo:
-    """What a file holds, without reading its values but for STL, PLY and OpenFOAM.
+def mesh_info(path: Path | Sequence[Path]) -> MeshInfo:
+    """The contents of a file; values are read only for STL, PLY and OpenFOAM.
 
-    A .vtm has the arrays that all its blocks have.
+    Of a .vtm only arrays are listed that all its blocks have.
     """
     paths = _paths(path)
     kind = _kind(paths)
     if kind == ".vtm":
-        return together([describe(block) for block in blocks_of(paths[0])])
+        return together([mesh_info(block) for block in blocks_of(paths[0])])
     file = _open(paths, kind)
     return file.info if file else info_of(_load(paths, kind, None, (INTERNAL,)))
 
@@ -157,12 +157,12 @@ def read_mesh(
     regions: Sequence[str] = (INTERNAL,),
     later: bool = False,
 ) -> Mesh:
-    """Read a mesh and the wanted arrays, no others; several paths are byte parts of one file.
+    """Read a mesh and the wanted arrays only; several paths are the byte parts of one file.
 
-    With `later` an array is read when it is asked for, where the format allows it.
-    `regions` are of an OpenFOAM case: internalMesh, or names of patches. Of a case the last time
-    step is read. ValueError, with one sentence, for a file that is missing, empty, truncated or of
-    an unknown format, and for an array that is absent, elsewhere, or of other components.
+    With `later` an array is read when it is asked for, if the format allows it. Of an OpenFOAM case
+    the last time step is read, in these `regions`: internalMesh, or names of patches. ValueError,
+    with one sentence, for a file that is missing, empty, truncated or of an unknown format, and for
+    an array that is absent, at the other location, or of another number of components.
     """
     paths = _paths(path)
     kind = _kind(paths)
@@ -176,7 +176,7 @@ def read_mesh(
 
 
 def _open(paths: Sequence[Path], kind: str) -> XmlFile | LegacyFile | None:
-    """A file that is read without VTK, if it can be."""
+    """The file with its header read, if its format is read without VTK; else None."""
     if kind in XML:
         return XmlFile(tuple(paths), scan_xml(paths))
     if kind == ".vtk":
@@ -201,7 +201,7 @@ def _paths(path: Path | Sequence[Path]) -> list[Path]:
 
 
 def _kind(paths: Sequence[Path]) -> str:
-    """The format, as its suffix."""
+    """The suffix that stands for the format of a mesh."""
     if len(paths) == 1 and is_case(paths[0]):
         return CASE
     name = whole_name(paths)

@@ -11,9 +11,9 @@ from slipstream.data.meshes.vtk_files import SUFFIXES, blocks_of
 
 
 def find_meshes(folder: Path, tell: OnError | None = None) -> list[Path]:
-    """Every mesh below a folder, sorted; a block of a .vtm and the inside of a case are none.
+    """Every mesh below a folder, sorted; blocks of a .vtm and files inside a case do not count.
 
-    Folders that cannot be read are left out, and `tell` is told why.
+    Folders that cannot be read are left out, and `tell` is called with the error of each.
     """
     meshes: list[Path] = []
     for here, folders, files in walk(folder, tell):
@@ -22,7 +22,7 @@ def find_meshes(folder: Path, tell: OnError | None = None) -> list[Path]:
                 meshes.append(here)
                 folders.clear()
                 continue
-        except OSError as error:  # it can be listed, but not entered
+        except OSError as error:  # the folder can be listed, but not entered
             folders.clear()
             if tell:
                 tell(OSError(error.errno, error.strerror, str(here)))
@@ -57,9 +57,9 @@ def patches_of(case: Path) -> list[str]:
 
 
 def _parts_of_case(case: Path) -> list[Path]:
-    """The mesh and the fields of the last time, which is the one that is read.
+    """The files of the mesh, and those of the fields of the last time, which is the one read.
 
-    A mesh that moves or changes has its newest points and faces with one of the times.
+    A mesh that moves or changes has its newest points and faces in the folder of one of the times.
     """
     times = [f for f in case.iterdir() if f.is_dir() and _is_number(f.name)]
     times.sort(key=lambda folder: float(folder.name))

@@ -1,4 +1,4 @@
-"""VTK's errors as exceptions: it prints them and returns an empty or half-read data set."""
+"""VTK's errors as exceptions; VTK itself prints them and returns an empty or partial data set."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _ERROR = re.compile(
 
 @contextmanager
 def vtk_errors(file: str) -> Iterator[None]:
-    """Nothing is printed within; ValueError at the end with the first error VTK reported.
+    """Keep VTK from printing, and raise ValueError at the end with the first error it reported.
 
-    The window that VTK prints to belongs to the process, so two threads must not read at once.
+    VTK prints to one window for the whole process, so two threads must not read at the same time.
     """
     core = need("vtkmodules.vtkCommonCore", "mesh")
     before = core.vtkOutputWindow.GetInstance()
@@ -31,7 +31,7 @@ def vtk_errors(file: str) -> Iterator[None]:
     finally:
         core.vtkOutputWindow.SetInstance(before)
         core.vtkLogger.SetStderrVerbosity(verbosity)
-    found = _ERROR.search(as_text(window.GetOutput()))
-    if found:
-        said = " ".join(found[1].split()).rstrip(".")
-        raise ValueError(f"{file} must be a whole file, got an error of VTK's reader: {said}")
+    error = _ERROR.search(as_text(window.GetOutput()))
+    if error:
+        message = " ".join(error[1].split()).rstrip(".")
+        raise ValueError(f"{file} must be a whole file, got an error of VTK's reader: {message}")

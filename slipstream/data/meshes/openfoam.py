@@ -1,4 +1,4 @@
-"""OpenFOAM cases: the last time step, of the internal mesh or of patches."""
+"""OpenFOAM cases, of which the last time step is read, in the internal mesh or on patches."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
         check_choice(f"a region of {folder.name}", region, known)
     with vtk_errors(folder.name):
         blocks = _read(reader, [known[region] for region in regions], chosen)
-        found = dict(_leaves(blocks))
+        by_region = dict(_leaves(blocks))
     for region in regions:
-        if region not in found or not found[region].GetNumberOfPoints():
+        if region not in by_region or not by_region[region].GetNumberOfPoints():
             raise ValueError(f"{region} of {folder.name} must have at least one point, got none")
-        keep_wanted(found[region], wanted, f"{region} of {folder.name}")
-    return joined_data([found[region] for region in regions], folder.name)
+        keep_wanted(by_region[region], wanted, f"{region} of {folder.name}")
+    return joined_data([by_region[region] for region in regions], folder.name)
 
 
 def _check_mesh(folder: Path) -> None:
@@ -71,7 +71,7 @@ def _opened(folder: Path) -> Any:
 
 
 def _name(wanted: Wanted, names: Sequence[str], file: str) -> str:
-    """The array that is wanted, as far as names tell: components are known after reading."""
+    """The array that is wanted, chosen by name only: components are known after reading."""
     held = [ArrayInfo(name, "cell", wanted.components, 0, "") for name in names]
     return resolve(wanted, held, file).name
 

@@ -17,9 +17,9 @@ _PART = re.compile(r"(?P<whole>.+)\.(?P<number>\d+)\.part")
 
 
 def whole_name(paths: Sequence[Path]) -> str:
-    """The name of the file that the parts make up; a single path is its own.
+    """The name of the file that was cut into these parts; for a single path, the path's own name.
 
-    ValueError unless they exist and are numbered 0, 1, 2, ... in this order.
+    ValueError unless all parts exist and are numbered 0, 1, 2, ... in this order.
     """
     matches = [_PART.fullmatch(path.name) for path in paths]
     numbers = [int(match["number"]) for match in matches if match]
@@ -35,7 +35,7 @@ def whole_name(paths: Sequence[Path]) -> str:
 
 
 def open_parts(paths: Sequence[Path]) -> io.BufferedReader:
-    """The whole file, open to be read; nothing is copied."""
+    """The parts as one open file, without a copy."""
     return paths[0].open("rb") if len(paths) == 1 else io.BufferedReader(_Parts(paths), 1 << 20)
 
 
@@ -44,7 +44,7 @@ def joined(paths: Sequence[Path]) -> Iterator[Path]:
     """The path of the whole file, for as long as the context lasts.
 
     VTK opens files itself and seeks in them, so parts are copied into one file in the system's
-    folder for temporary files (TMPDIR), which is gone afterwards whatever happens.
+    folder for temporary files (TMPDIR). The copy is removed at the end, also after an error.
     """
     if len(paths) == 1 and not _PART.fullmatch(paths[0].name):
         yield paths[0]
@@ -66,7 +66,7 @@ def joined(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 class _Parts(io.RawIOBase):
-    """Several files, one after the other, as one."""
+    """Several files, one after the other, read as one file."""
 
     mode = "rb"
 

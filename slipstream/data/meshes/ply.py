@@ -58,7 +58,10 @@ class PlyMesh:
 
 @dataclass
 class _Element:
-    """A table: its rows, and for each column the dtype of values and, of lists, of the length."""
+    """A table of the file: its rows, and its columns.
+
+    A column has the dtype of its values and, if these are lists, the dtype of their lengths.
+    """
 
     name: str
     rows: int
@@ -66,7 +69,7 @@ class _Element:
 
 
 def read_ply(path: Path) -> PlyMesh:
-    """The mesh, or ValueError where the file has not all that its header says."""
+    """The mesh; ValueError if the file holds less than its header says."""
     with path.open("rb") as file:
         try:
             order, elements = _header(file)
@@ -102,7 +105,7 @@ def _header(file: io.BufferedReader) -> tuple[Literal["<", ">"] | None, list[_El
 
 
 class _Text:
-    """Values by the number of the word they are."""
+    """The body of a text file, in which the place of a value is the number of its word."""
 
     def __init__(self, text: bytes) -> None:
         self._words = text.split()
@@ -120,7 +123,7 @@ class _Text:
 
 
 class _Binary:
-    """Values by the byte where they begin."""
+    """The body of a binary file, in which the place of a value is its first byte."""
 
     def __init__(self, raw: bytes, order: Literal["<", ">"]) -> None:
         self._raw, self._bytes, self._order = raw, np.frombuffer(raw, np.uint8), order
@@ -144,7 +147,10 @@ class _Binary:
 
 
 def _table(element: _Element, body: _Text | _Binary, place: int) -> tuple[Columns, int]:
-    """The columns of an element that begins at a place, and its end; a list is two columns."""
+    """The columns of the element that begins at this place, and the place where it ends.
+
+    A list becomes two columns, of values and of lengths.
+    """
     begins = _begins(element, body, place)
     table: Columns = {}
     at = begins[:-1]
@@ -160,7 +166,7 @@ def _table(element: _Element, body: _Text | _Binary, place: int) -> tuple[Column
 
 
 def _begins(element: _Element, body: _Text | _Binary, place: int) -> NDArray[np.int64]:
-    """Where each row begins, and where the last one ends, within the file."""
+    """The place where each row begins, and where the last one ends; ValueError beyond the file."""
     if not element.columns:
         return np.array([place])
     short = f"an end before the last of the {element.rows} rows of {element.name}"
@@ -176,7 +182,11 @@ def _begins(element: _Element, body: _Text | _Binary, place: int) -> NDArray[np.
 
 
 def _list_ends(element: _Element, body: _Text | _Binary, place: int) -> NDArray[np.int64]:
-    """The same with lists: rows of one length are guessed and checked, others gone through."""
+    """The same for rows with lists, whose lengths are in the file.
+
+    Rows are first assumed to be as long as the first one, which is checked for all at once; if some
+    are not, rows are gone through one by one.
+    """
 
     def after(at: int) -> int:
         for dtype, length in element.columns.values():

@@ -1,7 +1,7 @@
-"""Whether an STL file is whole, before VTK reads it, and ascii that VTK would not know as such.
+"""Checks of an STL file before VTK reads it.
 
-VTK takes an ascii STL that is cut off for a binary one and returns made-up triangles, and one that
-begins with SOLID in capitals for a binary one too.
+VTK takes an ascii file that is cut off for a binary one and returns meaningless triangles. It also
+takes an ascii file that begins with SOLID in capitals for a binary one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from pathlib import Path
 
 @contextmanager
 def whole_stl(path: Path) -> Iterator[Path]:
-    """A file that VTK reads, while the context lasts: in capitals, it is a copy without them."""
+    """The path of a file that VTK reads correctly, for as long as the context lasts.
+
+    For an ascii file in capitals that is a temporary copy in small letters.
+    """
     if not _is_ascii(path) or _begin(path).lstrip().startswith(b"solid"):
         yield path
         return
@@ -30,7 +33,10 @@ def _begin(path: Path) -> bytes:
 
 
 def _is_ascii(path: Path) -> bool:
-    """ValueError unless it is binary of the declared length, or ascii with its last line."""
+    """Whether the file is ascii with its last line; False if it is binary of the declared length.
+
+    ValueError if it is neither.
+    """
     size = path.stat().st_size
     begin = _begin(path)
     with path.open("rb") as file:

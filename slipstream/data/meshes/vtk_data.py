@@ -1,4 +1,4 @@
-"""VTK data sets as numpy: what they hold, their cells, and several joined into one."""
+"""VTK data sets as numpy arrays: their contents and cells, and several data sets joined."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def attributes(data: Any, location: Location) -> Any:
 
 
 def info_of(data: Any) -> MeshInfo:
-    """What a data set holds: its arrays of numbers, that is, not those of text."""
+    """The contents of a data set; arrays of text are left out."""
     support = need("vtkmodules.util.numpy_support", "mesh")
     arrays = []
     for location in LOCATIONS:
@@ -49,7 +49,7 @@ def values_of(data: Any, info: ArrayInfo) -> NDArray[Any]:
 
 
 def cells_of(data: Any, file: str) -> Cells:
-    """The cells in the order of the data set, which for PolyData is by kind."""
+    """The cells in the order of the data set: vertices, lines, polygons, strips in PolyData."""
     kinds: list[tuple[Any, int | None]]
     if not data.IsA("vtkPolyData"):
         kinds = [(data.GetCells(), None)]
@@ -77,7 +77,7 @@ def _types(data: Any) -> NDArray[np.uint8]:
 
 
 def joined_data(blocks: Sequence[Any], file: str) -> Any:
-    """One data set of several; surfaces stay a surface. Arrays that one block lacks are lost."""
+    """Several data sets as one; only arrays that all have are kept, and surfaces stay surfaces."""
     full = [block for block in blocks if block.GetNumberOfPoints()]
     if len(full) < 2:
         return [*full, *blocks][0]
@@ -92,7 +92,7 @@ def joined_data(blocks: Sequence[Any], file: str) -> Any:
 
 
 def as_listed(data: Any) -> Any:
-    """Structured grids as unstructured ones, whose points and cells are listed; others as is."""
+    """A data set with explicit points and cells: structured grids become unstructured ones."""
     if data.IsA("vtkPolyData") or data.IsA("vtkUnstructuredGrid"):
         return data
     append = need("vtkmodules.vtkFiltersCore", "mesh").vtkAppendFilter()
@@ -104,7 +104,7 @@ def as_listed(data: Any) -> Any:
 
 
 def as_polydata(mesh: PlyMesh) -> Any:
-    """The same as a VTK data set."""
+    """A mesh from a PLY file as a VTK data set."""
     support = need("vtkmodules.util.numpy_support", "mesh")
     model = need("vtkmodules.vtkCommonDataModel", "mesh")
     points = need("vtkmodules.vtkCommonCore", "mesh").vtkPoints()

@@ -1,4 +1,4 @@
-"""Files as VTK's readers give them, with all that these leave unchecked."""
+"""Files read by VTK's readers, with the checks that these leave out."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ XML = {
     ".vtp": ("PolyData", "UnstructuredGrid"), ".vtu": ("PolyData", "UnstructuredGrid"),
     ".vti": ("ImageData",), ".vts": ("StructuredGrid",), ".vtr": ("RectilinearGrid",),
 }  # fmt: skip
-"""What a VTK XML file may hold, by its suffix."""
+"""The kinds of data sets that a VTK XML file may hold, by its suffix."""
 SUFFIXES = (*XML, ".vtk", ".vtm", ".stl", ".ply")
-"""Of all mesh files; OpenFOAM cases are folders."""
+"""Suffixes of all mesh files; OpenFOAM cases are folders."""
 _LEGACY = ("Scalars", "Vectors", "Normals", "Tensors", "ColorScalars", "TCoords", "Fields")
 
 
@@ -85,7 +85,7 @@ def _updated(reader: Any, path: Path) -> Any:
 
 
 def _resolved(wanted: Sequence[Wanted], declared: MeshInfo, file: str) -> Sequence[ArrayInfo]:
-    """Nothing of what has no points, which may lack arrays."""
+    """The arrays that are wanted; of a data set without points all, since it may lack some."""
     if not declared.points:
         return declared.arrays
     return [resolve(want, declared.arrays, file) for want in wanted]
@@ -102,7 +102,10 @@ def _as_declared(data: Any, declared: MeshInfo, file: str) -> Any:
 
 
 def keep_wanted(data: Any, wanted: Sequence[Wanted] | None, file: str) -> Any:
-    """The data set without its other arrays, or ValueError: no points, an array of wrong length."""
+    """The data set without other arrays than those wanted.
+
+    ValueError if it has no points, or an array whose length is not the number of points or cells.
+    """
     info = info_of(data)
     check_not_empty(info, file)
     chosen = info.arrays if wanted is None else _resolved(wanted, info, file)

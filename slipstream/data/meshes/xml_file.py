@@ -1,7 +1,7 @@
-"""VTK XML files read without VTK: no cells are held, and no more than the wanted arrays.
+"""VTK XML files read without VTK: only the wanted arrays are held in memory, and no cells.
 
-VTK's reader loads the cells with the points, twice over for a moment; a volume has 70 bytes of
-them a point. Here they are streamed, and only for whoever asks for the centres of cells.
+VTK's reader loads the cells together with the points, for a moment twice; in a volume they take 70
+bytes a point. Here they are read some at a time, and only if cells are asked for.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class XmlFile:
         return self.header.info()
 
     def readable(self, arrays: Sequence[ArrayInfo]) -> bool:
-        """Whether points, cells and these arrays can be read here; else VTK must.
+        """Whether points, cells and these arrays can be read here, and not only by VTK.
 
-        Not ascii values, or PolyData with lines or strips, whose order VTK changes.
+        Ascii values cannot, nor can PolyData with lines or strips, whose order VTK changes.
         """
         polygons = self.header.kind == "PolyData"
         if self.header.kind != "UnstructuredGrid" and not polygons:
@@ -59,8 +59,8 @@ class XmlFile:
 
     def points(self) -> NDArray[Any]:
         with open_parts(self.paths) as file:
-            found = [(piece.find("Points"), piece.points) for piece in self.header.pieces]
-            return self._read(file, found, 3).reshape(-1, 3)
+            parts = [(piece.find("Points"), piece.points) for piece in self.header.pieces]
+            return self._read(file, parts, 3).reshape(-1, 3)
 
     def values(self, info: ArrayInfo) -> NDArray[Any]:
         rows = [p.points if info.location == "point" else p.cells for p in self.header.pieces]
@@ -75,8 +75,8 @@ class XmlFile:
     def _read(
         self, file: io.BufferedReader, parts: Sequence[tuple[XmlArray | None, int]], components: int
     ) -> NDArray[Any]:
-        """The values of all pieces, which must be as many as the header says."""
-        found = []
+        """The values of all pieces; ValueError unless there are as many as the header says."""
+        taken = []
         for array, rows in parts:
             if array is None or not rows:
                 continue
@@ -86,8 +86,8 @@ class XmlFile:
                     f"{array.label} of {self.name} must have {rows * components} values, as"
                     f" the header says, got {values.total}"
                 )
-            found.append(values.take(values.total))
-        return found[0] if len(found) == 1 else np.concatenate(found)
+            taken.append(values.take(values.total))
+        return taken[0] if len(taken) == 1 else np.concatenate(taken)
 
     def _corners(self, piece: Piece) -> list[XmlArray | None]:
         if self.header.kind == "PolyData":

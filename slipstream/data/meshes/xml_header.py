@@ -1,12 +1,12 @@
-"""What a VTK XML file (.vtp, .vtu, ...) declares: its arrays and where their values are.
+"""The contents of a VTK XML file (.vtp, .vtu, ...): its arrays, and where their values are.
 
     <VTKFile type="UnstructuredGrid" byte_order="LittleEndian" header_type="UInt64">
       <UnstructuredGrid>
         <Piece NumberOfPoints="8" NumberOfCells="1">
           <PointData> <DataArray type="Float32" Name="p" format="appended" offset="0"/> ...
 
-Parsing stops where the binary data appended to the file begin, so that a file of any size takes
-milliseconds. Values inside the elements are passed over, which takes as long as reading them.
+Parsing stops where the appended binary data begin, so that a file of any size takes milliseconds.
+Values inside the elements must be parsed and are skipped, which takes as long as reading them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class XmlArray:
 
     @property
     def label(self) -> str:
-        """For errors: the points need no name."""
+        """The name for errors; the array of the points may have none."""
         return "the points" if self.section == "Points" and not self.name else repr(self.name)
 
 
@@ -56,12 +56,12 @@ class Piece:
     points: int
     cells: int
     polygons: int = 0
-    """The cells that are polygons, of PolyData."""
+    """How many of the cells are polygons; for PolyData only."""
     arrays: tuple[XmlArray, ...] = ()
 
     def find(self, section: str, name: str | None = None) -> XmlArray | None:
-        found = (a for a in self.arrays if a.section == section and name in (None, a.name))
-        return next(found, None)
+        fitting = (a for a in self.arrays if a.section == section and name in (None, a.name))
+        return next(fitting, None)
 
     def info(self) -> MeshInfo:
         arrays = []
@@ -79,9 +79,9 @@ class XmlHeader:
     kind: str
     """PolyData, UnstructuredGrid, ..."""
     order: Literal["<", ">"]
-    """Of bytes, as numpy writes it."""
+    """The order of bytes, as numpy writes it."""
     length_bytes: int
-    """Of the numbers that say how long the values of an array are."""
+    """How many bytes the numbers have that give the length of an array's values."""
     compressor: str
     encoded: bool
     """Whether appended values are in base64."""
@@ -94,7 +94,7 @@ class XmlHeader:
 def scan_xml(paths: Sequence[Path]) -> XmlHeader:
     """The header of a file or of its byte parts.
 
-    ValueError unless the file is XML to its end, which no truncated file is.
+    ValueError unless the file has its closing tag, which a truncated file has not.
     """
     name = whole_name(paths)
     scan = _Scan()
@@ -106,10 +106,10 @@ def scan_xml(paths: Sequence[Path]) -> XmlHeader:
                 _check_end(file)
         except (expat.ExpatError, ValueError) as error:
             raise ValueError(f"{name} must be a whole VTK XML file, got {error}") from None
-    found = scan.pieces if scan.size is None else [replace(scan.size, arrays=scan.arrays())]
+    parsed = scan.pieces if scan.size is None else [replace(scan.size, arrays=scan.arrays())]
     pieces = [
         replace(piece, arrays=tuple(_placed(array, int(appended)) for array in piece.arrays))
-        for piece in found
+        for piece in parsed
     ]
     return XmlHeader(
         name,
@@ -123,7 +123,7 @@ def scan_xml(paths: Sequence[Path]) -> XmlHeader:
 
 
 def together(pieces: Sequence[MeshInfo]) -> MeshInfo:
-    """Pieces as one mesh: it has the arrays that every piece has which is not empty."""
+    """Several pieces as one mesh, which has the arrays that all non-empty pieces have."""
     arrays = []
     for location in LOCATIONS:
         full = [piece for piece in pieces if piece.rows(location)]
@@ -137,15 +137,15 @@ def together(pieces: Sequence[MeshInfo]) -> MeshInfo:
 
 
 class _Stop(Exception):
-    """Raised to leave the parser: raw bytes follow."""
+    """Raised to stop the parser before the raw bytes."""
 
 
 @dataclass
 class _Scan:
-    """Collects what the parser meets."""
+    """Collects the elements that the parser reports."""
 
     given: dict[str, str] = field(default_factory=dict)
-    """Attributes of the file."""
+    """Attributes of the VTKFile element."""
     pieces: list[Piece] = field(default_factory=list)
     size: Piece | None = None
     """Points and cells of a structured grid, whose pieces have points in common."""
@@ -155,7 +155,7 @@ class _Scan:
     _section: str = ""
 
     def arrays(self) -> tuple[XmlArray, ...]:
-        """Of the first piece: all have the same."""
+        """The arrays of the first piece; those of a structured grid all have the same."""
         return self.pieces[0].arrays if self.pieces else ()
 
     def parse(self, file: io.BufferedReader) -> None:
@@ -214,11 +214,12 @@ def _grid(extent: str) -> Piece:
 
 
 def _placed(array: XmlArray, appended: int) -> XmlArray:
+    """The array with its place counted from the beginning of the file, not of the appended data."""
     return replace(array, place=array.place + appended) if array.form == "appended" else array
 
 
 def _after_mark(file: io.BufferedReader, place: int) -> int:
-    """Where appended values begin: after the _ that follows the element."""
+    """The byte where appended values begin, after the _ that follows the element."""
     file.seek(place)
     head = file.read(4096)
     mark = head.find(b"_", head.find(b">"))

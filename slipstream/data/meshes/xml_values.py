@@ -1,8 +1,9 @@
-"""The values of an array in a VTK XML file, read straight into numpy, some or all at once.
+"""The values of an array in a VTK XML file, read into numpy, some or all at a time.
 
-Appended or inside their element, raw or in base64, the bytes are: their length, then the values.
-Compressed: the number of blocks, the length of a block and of the last one, the compressed length
-of each, then the blocks; base64 encodes those numbers apart from the blocks.
+Values are appended to the file or inside their element, raw or in base64. Their length comes first,
+then the values. Compressed values begin with the number of blocks, the length of a block, that of
+the last block and the compressed length of each; then the blocks follow. In base64 these numbers
+are encoded separately from the blocks.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _unpack_zlib(block: bytes, size: int) -> bytes:
 
 
 def _unpack_lz4(block: bytes, size: int) -> bytes:
-    if size > 255 * len(block):  # its limit, asked before VTK takes memory for a wrong size
+    if size > 255 * len(block):  # LZ4's limit, checked before VTK allocates a wrong size
         raise ValueError(f"{len(block)} bytes for {size}")
     lz4 = need("vtkmodules.vtkIOCore", "mesh").vtkLZ4DataCompressor()
     with vtk_errors("a block of LZ4"):
@@ -53,9 +54,9 @@ def can_read(header: XmlHeader, array: XmlArray) -> bool:
 
 
 class Values:
-    """The values of an array one after the other: `take` gives the next ones.
+    """The values of an array in sequence; `take` returns the next ones.
 
-    Any number of them may be read from one open file in turn.
+    Several arrays may be read alternately from one open file.
     """
 
     def __init__(self, file: io.BufferedReader, header: XmlHeader, array: XmlArray) -> None:
@@ -76,7 +77,7 @@ class Values:
         self._next = self._decoded()
 
     def _read_lengths(self, header: XmlHeader) -> list[tuple[int, int]]:
-        """Of each block in the file and when it is unpacked."""
+        """For each block its length in the file, and its length when it is unpacked."""
 
         def numbers(count: int) -> list[int]:
             kind = f"{header.order}u{header.length_bytes}"
@@ -88,14 +89,14 @@ class Values:
             whole, rest = divmod(total, _BLOCK)
             return [(_BLOCK, _BLOCK)] * whole + [(rest, rest)] * (rest > 0)
         count, size, last = numbers(3)
-        stored = numbers(count)  # whose end is checked, before a wrong count takes memory
+        stored = numbers(count)  # `read` checks the end first, so a wrong count takes no memory
         sizes = [size] * count
         if count and last:
             sizes[-1] = last
         return list(zip(stored, sizes, strict=True))
 
     def take(self, count: int) -> NDArray[Any]:
-        """The next values, in the byte order of this machine; ValueError where they end before."""
+        """The next values, in the byte order of this machine; ValueError if there are fewer."""
         taken = np.empty(count, self._dtype)
         free = memoryview(taken.view(np.uint8))  # type: ignore[arg-type]
         while len(free):
@@ -120,14 +121,14 @@ class Values:
 
 
 class _Bytes:
-    """Bytes of a file from a place on, wherever others have left the file."""
+    """The bytes of a file from a place on, whatever else is read from the file in between."""
 
     def __init__(self, file: io.BufferedReader, place: int) -> None:
         self._file, self._place = file, place
         self._size = file.seek(0, 2)
 
     def check(self, count: int) -> None:
-        """Raise unless there are so many: asked before memory is taken for them."""
+        """Raise EOFError if there are fewer; called before memory is allocated for them."""
         if self._place + count > self._size:
             raise EOFError("the end of the file")
 
@@ -139,7 +140,7 @@ class _Bytes:
 
 
 class _Base64(_Bytes):
-    """The same where the file has them in base64: four letters for three bytes."""
+    """Bytes that the file has in base64, four letters for three bytes."""
 
     _rest = b""
 
@@ -153,7 +154,7 @@ class _Base64(_Bytes):
 
 
 def _inside(file: io.BufferedReader, place: int) -> int:
-    """Where the text of an element begins."""
+    """The byte where the text of an element begins, after white space."""
     file.seek(place)
     head = file.read(4096)
     text = head.find(b">") + 1

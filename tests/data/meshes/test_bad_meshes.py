@@ -11,7 +11,7 @@ import pytest
 import pyvista as pv
 
 from slipstream.core.extras import need
-from slipstream.data.meshes import Wanted, describe, read_mesh
+from slipstream.data.meshes import Wanted, mesh_info, read_mesh
 
 from ..mesh_files import (
     ALL,
@@ -44,11 +44,11 @@ def test_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             check_same(mesh, truth)
             assert mesh.name == "volume_1.vtu"
             assert mesh.data.GetNumberOfCells() == truth.n_cells
-            assert describe(parts) == info_of(truth)
+            assert mesh_info(parts) == info_of(truth)
         with pytest.raises(ValueError, match="without a gap, got volume_1.vtu.00.part, volume_1.v"):
             read_mesh([parts[0], *parts[2:]])
         with pytest.raises(ValueError, match="without a gap, got volume_1.vtu.01.part$"):
-            describe(parts[1])
+            mesh_info(parts[1])
         with pytest.raises(ValueError, match=r"volume_1.vtu must be a whole VTK XML file, got "):
             read_mesh(parts[:-1])
         with pytest.raises(ValueError, match=r"volume_1.vtu must have point data 'T'"):

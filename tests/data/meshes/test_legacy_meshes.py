@@ -9,7 +9,7 @@ import pytest
 import pyvista as pv
 from vtkmodules.vtkCommonCore import vtkBitArray
 
-from slipstream.data.meshes import Wanted, describe, read_mesh
+from slipstream.data.meshes import Wanted, mesh_info, read_mesh
 
 from ..mesh_files import (
     ALL,
@@ -43,8 +43,8 @@ def test_legacy_files(tmp_path: Path, binary: bool, version: str) -> None:
         path = write_legacy(truth, tmp_path / "mesh.vtk", binary=binary, version=version)
         text = path.read_bytes()
         assert f"Version {version}".encode() in text and b"FIELD" in text and b"VECTORS" in text
-        assert set(describe(path).arrays) >= set(info_of(truth).arrays)
-        assert (describe(path).points, describe(path).cells) == (truth.n_points, truth.n_cells)
+        assert set(mesh_info(path).arrays) >= set(info_of(truth).arrays)
+        assert (mesh_info(path).points, mesh_info(path).cells) == (truth.n_points, truth.n_cells)
         mesh = read_mesh(path, [PRESSURE, FLUX])
         assert type(mesh).__name__ == ("_FileMesh" if binary else "Mesh")
         assert {array.name for array in mesh.info.arrays} == {"Pressure (N/m²)", "flux"}
@@ -71,7 +71,7 @@ def test_legacy_files_of_other_hands(tmp_path: Path) -> None:
         "p 1 4 float\n1 2 3 4\nMETADATA\nCOMPONENT_NAMES\nwhat\n\n"
         "wall%20shear 3 4 double\n1 2 3 4 5 6 7 8 9 10 11 12\n"
     )
-    assert [(a.name, a.components, a.rows, a.dtype) for a in describe(path).arrays] == [
+    assert [(a.name, a.components, a.rows, a.dtype) for a in mesh_info(path).arrays] == [
         ("area", 1, 2, "float32"), ("paint", 2, 2, "uint8"), ("n", 3, 4, "float32"),
         ("t", 2, 4, "float32"), ("s", 9, 4, "float32"), ("p", 1, 4, "float32"),
         ("wall shear", 3, 4, "float64"),

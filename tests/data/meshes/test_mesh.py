@@ -13,7 +13,7 @@ import pytest
 import pyvista as pv
 from numpy.typing import NDArray
 
-from slipstream.data.meshes import Mesh, Wanted, describe, parts_of, read_mesh
+from slipstream.data.meshes import Mesh, Wanted, mesh_info, parts_of, read_mesh
 
 from ..mesh_files import (
     FLUX,
@@ -40,14 +40,14 @@ def test_blocks_are_joined(tmp_path: Path) -> None:
     assert mesh.triangles()[1].max() == len(mesh.points()) - 1
     assert mesh.data.IsA("vtkPolyData")
     assert [array.name for array in mesh.info.arrays] == ["U", "heat"]
-    assert set(describe(path).arrays) >= set(mesh.info.arrays)
-    assert describe(path).points == len(mesh.points())
+    assert set(mesh_info(path).arrays) >= set(mesh.info.arrays)
+    assert mesh_info(path).points == len(mesh.points())
     two.point_data.remove("U")
     pv.MultiBlock([one, two]).save(path)
     block = sorted((tmp_path / "mesh").iterdir())[1].name
     with pytest.raises(ValueError, match=f"{block} must have point data 'U', got"):
         read_mesh(path, [VELOCITY])
-    assert "U" not in {array.name for array in describe(path).arrays}
+    assert "U" not in {array.name for array in mesh_info(path).arrays}
     volumes = pv.MultiBlock([volume(), one])
     volumes.save(path)
     mesh = read_mesh(path, [FLUX])
@@ -57,7 +57,7 @@ def test_blocks_are_joined(tmp_path: Path) -> None:
         read_mesh(path)
     path.write_text("<VTKFile/>")
     with pytest.raises(ValueError, match="mesh.vtm must name the files of its blocks, got none"):
-        describe(path)
+        mesh_info(path)
 
 
 def test_openfoam_case(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +71,7 @@ def test_openfoam_case(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
         assert mesh.cell_centres().tolist() == [[0.5, 0.5, 0.5], [1.5, 0.5, 0.5]]
     with pytest.raises(ValueError, match="case must be a surface of polygons, got .* types 12"):
         mesh.triangles()
-    info = describe(case)
+    info = mesh_info(case)
     assert (info.points, info.cells) == (12, 2)
     assert {(a.name, a.location, a.components) for a in info.arrays} == {
         ("p", "cell", 1), ("U", "cell", 3)
@@ -134,7 +134,7 @@ def test_stl_and_ply(tmp_path: Path) -> None:
     assert mesh.array(pressure).tolist() == [1.5, 2.5, 3.5, 4.5]
     assert mesh.array(kind).tolist() == [7, 8] and mesh.points().dtype == np.float64
     assert mesh.triangles()[1].tolist() == [[0, 1, 2], [0, 1, 2], [0, 2, 3]]
-    arrays = [(a.name, a.components) for a in describe(tmp_path / "by_hand.ply").arrays]
+    arrays = [(a.name, a.components) for a in mesh_info(tmp_path / "by_hand.ply").arrays]
     assert arrays == [("p", 1), ("Normals", 3), ("kind", 1)]
     (tmp_path / "by_hand.ply").write_text(text.replace("7 3 0 1 2", "7 3 0 1 4"))
     with pytest.raises(ValueError, match="got corners of faces that are not among its 4 points"):
@@ -204,7 +204,7 @@ def test_empty_blocks_are_passed_over(kind: str, tmp_path: Path) -> None:
         mesh = read_mesh(path, [VELOCITY, HEAT])
         count = len(names) - 1
         assert np.array_equal(mesh.array(HEAT), np.tile(one["heat"], count))
-        assert describe(path).points == len(mesh.points()) == count * one.n_points
+        assert mesh_info(path).points == len(mesh.points()) == count * one.n_points
     path.write_text(f"<VTKFile><vtkMultiBlockDataSet>{files[0]}</vtkMultiBlockDataSet></VTKFile>")
     with pytest.raises(ValueError, match="mesh.vtm must have at least one point, got none"):
         read_mesh(path, [VELOCITY])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import pyvista as pv
 
-from slipstream.data.meshes import describe, read_mesh
+from slipstream.data.meshes import mesh_info, read_mesh
 from slipstream.data.meshes.vtk_data import info_of
 
 from ..cards.test_mesh_source import P, columns, source_of
@@ -40,7 +40,7 @@ def test_legacy_structured_grids(kind: str, binary: bool, tmp_path: Path) -> Non
     if binary:
         check_same(mesh, _as_listed(truth, grid))
     np.testing.assert_allclose(mesh.points(), truth.points, rtol=1e-6)
-    held = describe(path)
+    held = mesh_info(path)
     assert (held.points, held.cells) == (truth.n_points, truth.n_cells)
     assert set(held.arrays) == set(mesh.info.arrays)
 
@@ -58,7 +58,7 @@ def test_xml_structured_grids(kind: str, binary: bool, tmp_path: Path) -> None:
     grid = with_arrays(grids()[kind])
     path = tmp_path / f"grid.{kind}"
     grid.save(path, binary=binary)
-    mesh, held = read_mesh(path, [FLUX]), describe(path)
+    mesh, held = read_mesh(path, [FLUX]), mesh_info(path)
     assert (held.points, held.cells) == (grid.n_points, grid.n_cells)
     assert {(a.name, a.location, a.rows) for a in held.arrays} == {
         (a.name, a.location, a.rows) for a in info_of(grid).arrays

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import pyvista as pv
 
-from slipstream.data.meshes import describe, read_mesh
+from slipstream.data.meshes import mesh_info, read_mesh
 
 from ..mesh_files import (
     ALL,
@@ -41,13 +41,13 @@ def test_every_way_to_write_xml(tmp_path: Path) -> None:
         truth = make()
         for way in ways:
             path = write_xml(truth, tmp_path / f"mesh.{suffix}", **way)
-            assert describe(path) == info_of(truth), way
+            assert mesh_info(path) == info_of(truth), way
             mesh = read_mesh(path, ALL)
             check_same(mesh, truth)
             read_here = way["mode"] != "Ascii"
             assert type(mesh).__name__ == ("_FileMesh" if read_here else "Mesh")
             assert mesh.data.GetNumberOfCells() == truth.n_cells
-            assert mesh.info == describe(path)
+            assert mesh.info == mesh_info(path)
 
 
 def test_pieces_are_one_mesh(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_pieces_are_one_mesh(tmp_path: Path) -> None:
         path = write_xml(truth, tmp_path / "mesh.vtu", pieces=3, mode=mode)
         assert path.read_text("latin-1").count("<Piece") == 3
         mesh = read_mesh(path, ALL)
-        assert describe(path).cells == mesh.info.cells == truth.n_cells
-        assert describe(path).points == len(mesh.points()) > truth.n_points  # shared ones twice
+        assert mesh_info(path).cells == mesh.info.cells == truth.n_cells
+        assert mesh_info(path).points == len(mesh.points()) > truth.n_points  # shared ones twice
         assert sorted(mesh.array(HEAT)) == list(range(truth.n_cells))
         centres = truth.cell_centers().points[mesh.array(HEAT)]
         np.testing.assert_allclose(mesh.cell_centres(), centres, atol=1e-6)
@@ -90,7 +90,7 @@ def test_only_the_wanted_is_read(tmp_path: Path) -> None:
     assert np.array_equal(mesh.array(VELOCITY), truth.point_data["U"])
     assert np.array_equal(mesh.points(), truth.points)
     assert [array.name for array in mesh.info.arrays] == ["U"]
-    assert describe(path) == info_of(truth)
+    assert mesh_info(path) == info_of(truth)
     with pytest.raises(ValueError, match=r"'Pressure \(N/m²\)' of mesh.vtu must be whole, got"):
         read_mesh(path, [PRESSURE])
     later = read_mesh(path, [VELOCITY, PRESSURE], later=True)
