@@ -56,11 +56,12 @@ class OperatorProblem:
         return outputs_and_gradients(self, prepared(_inputs(self, draw), way), way)
 
     def plan(self, way: Way) -> str:
-        """Which kernels compute it that way on a GPU."""
+        """Which implementation computes it that way: on a GPU, unless it is the CPU's own."""
         dtype = torch.bfloat16 if way.autocast else way.dtype
         name = str(dtype).removeprefix("torch.")
-        problem = Operation("cuda", name, self.slices, self.width, self.width, self.over)
-        return str(make_plan(problem, impl=way.impl, precision=way.precision))
+        device = "cpu" if way.impl == "chunked" else "cuda"
+        operation = Operation(device, name, self.slices, self.width, self.width, self.over)
+        return str(make_plan(operation, impl=way.impl, precision=way.precision))
 
 
 def prepared(inputs: Tensors, way: Way) -> Tensors:
@@ -102,7 +103,7 @@ def _slice_and_deslice(
         out = deslice_tokens(slicing, tokens, **how)
         return {"numerator": sums.numerator, "mass": sums.mass, "out": out}, tokens
     assert sums.log_normalizer is not None
-    tokens = _mix(problem, given, sums.numerator)
+    tokens = _mix(problem, given, sums.tokens())
     out = deslice_tokens(_membership(given, "slots"), tokens, **how)
     normalizer = sums.log_normalizer
     return {"numerator": sums.numerator, "log_normalizer": normalizer, "out": out}, tokens

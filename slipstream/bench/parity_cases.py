@@ -35,7 +35,7 @@ class OperatorCase:
     """Slice and deslice by themselves, in one family."""
 
     over: Axis
-    family: Literal["single-tile", "blocked"]
+    family: Literal["single-tile", "blocked", "chunked"]
     slices: int
     width: int
     dtype: Dtype
@@ -198,6 +198,18 @@ def as_tasks(cases: Iterable[ParityCase]) -> list[list[ParityCase]]:
 def _seconds(task: list[ParityCase]) -> float:
     """A special case takes its time; of others the first compiles what the rest uses."""
     return task[0].seconds * (1 + 0.1 * len(task))
+
+
+def cpu_cases() -> list[OperatorCase]:
+    """The CPU's own family, with few and many slots, over the slots and over the points."""
+    shapes: tuple[tuple[Axis, int], ...] = (("slots", 32), ("slots", 256), ("points", 32))
+    return [
+        OperatorCase(
+            over=over, family="chunked", slices=slices, width=32, dtype="fp32", precision="ieee",
+            points=2003,
+        )
+        for over, slices in shapes
+    ]  # fmt: skip
 
 
 def _families(

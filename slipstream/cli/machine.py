@@ -69,7 +69,7 @@ def doctor(as_json: Json = False) -> None:
     else:
         for name, value in facts.items():
             print(f"{name:12} {value}")
-        for name, value in (parity or {"": "not checked: no kernels run here"}).items():
-            print(f"{'parity':12} {name + ': ' if name else ''}{value}")
+        for name, value in parity.items():
+            print(f"{'parity':12} {name}: {value}")
     if any(value.startswith("RED") for value in parity.values()):
         raise typer.Exit(1)

@@ -46,22 +46,22 @@ def backward(
         terms.append((of.output_gradient, of.output_tokens))
     of_values = None if of.kind == "deslice" else torch.empty_like(of.rows)
     shift = None if of.kind == "deslice" else of.shift
-    found = chunked.backward(slotted, terms, shift, of_values)
+    gradients = chunked.backward(slotted, terms, shift, of_values)
     if of.kind == "deslice":
         of_rows, _ = chunked.slice_points(slotted, of.rows)
     else:
-        assert found.rows is not None
-        of_rows = found.rows
+        assert gradients.rows is not None
+        of_rows = gradients.rows
     tau = o.temperature.float()
-    of_bias = found.bias.expand(o.batch, -1, -1) if slotted.batch == 1 else found.bias
+    of_bias = gradients.bias.expand(o.batch, -1, -1) if slotted.batch == 1 else gradients.bias
     return (
-        shared_heads(found.query, o.query),
+        shared_heads(gradients.query, o.query),
         of_rows,
-        to_layout(found.weight[:, :, None] / tau[:, None, None, None], o.slot_weight, 2),
+        to_layout(gradients.weight[:, :, None] / tau[:, None, None, None], o.slot_weight, 2),
         o.buffer(0)
         if o.slot_bias is None
         else to_layout(of_bias[:, :, None] / tau[:, None, None], o.slot_bias, 1),
-        _temperature_gradient(o, slotted, found, normalizers if over_points else None),
+        _temperature_gradient(o, slotted, gradients, normalizers if over_points else None),
     )
 
 

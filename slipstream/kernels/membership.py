@@ -113,8 +113,13 @@ class TokenSums:
     """Of the tokens: that of the values. None: that of the sums."""
 
     def tokens(self, epsilon: float = 0.0) -> Float[Tensor, "B H G V"]:
-        """The weighted means, numerator / (mass + epsilon)."""
-        tokens = self.numerator / (self.mass + epsilon)[..., None]
+        """The weighted means, numerator / (mass + epsilon).
+
+        Over the points the mass is one: without an epsilon the numerator is the mean already.
+        """
+        tokens = self.numerator
+        if self.log_normalizer is None or epsilon:
+            tokens = tokens / (self.mass + epsilon)[..., None]
         return tokens if self.dtype is None else tokens.to(self.dtype)
 
     def reduced(self, total: Reduce, largest: Reduce) -> TokenSums:

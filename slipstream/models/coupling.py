@@ -87,6 +87,10 @@ class Coupling(nn.Module):
         return self.output(update.flatten(-2)), slicing
 
     def _folds(self, x: Float[Tensor, "B N C"]) -> bool:
+        if self.reused and self.deslice_slots is not None:
+            return (
+                False  # later layers deslice by the first layer's query, which folding never forms
+            )
         own = (self.query, self.values, self.output, self.slice_slots, self.deslice_slots)
         return can_fold(x, self.heads, self.slices, self.how) and are_plain(*own)
 

@@ -37,6 +37,5 @@ class LinearNoCoupling(nn.Module):
         query = split_heads(self.query(x), self.heads)
         slicing = self.slice_slots(query)
         sums = slice_points(slicing, self.value(query), **self.how)
-        # Normalised over the points, the numerator is the weighted mean already.
-        update = deslice_tokens(self.deslice_slots(query), sums.numerator, **self.how)
+        update = deslice_tokens(self.deslice_slots(query), sums.tokens(), **self.how)
         return self.output(update.flatten(-2)), slicing

@@ -63,7 +63,7 @@ def test_the_sentences_say_what_was_seen(run: Path) -> None:
     assert "of 1,462 numbers" in sentence(found, "changed")
     (span,) = found.spans
     assert (span.first, span.last, span.precision, span.processes) == (1, 12, "fp32", 1)
-    assert span.kernels is not None and span.kernels.startswith("reference")
+    assert span.kernels is not None and span.kernels.startswith("chunked")
 
 
 def test_every_built_in_variant_says_by_hand_what_must_be_found() -> None:

@@ -224,7 +224,7 @@ def test_the_command_says_little_and_writes_all(study: Path) -> None:
     assert lines[3].startswith(f"{study}: all {checks} checks of 3 runs hold.")
     text = (study / "certificate.txt").read_text()
     assert text.count("  holds  ") == checks and "FAILS" not in text
-    assert text.count("  ran    steps 1 to 12: reference") == 3
+    assert text.count("  ran    steps 1 to 12: chunked") == 3
     value = json.loads((study / "certificate.json").read_text())
     assert value["schema"] == 1 and value["holds"] and value["versions"]["torch"]
     assert [run["variant"] for run in value["runs"]][0] == "baseline"

@@ -88,7 +88,7 @@ def test_a_variant_of_fields_alone_needs_no_coupling() -> None:
     assert made.expected_parts() == Parts("first", deslice="every", attention="every")
     model = Transolver(3, 0, 1, variant="frozen-untied", size=SMALL)
     assert min(gradients(model).values()) > 1e-9
-    assert model.kernels.startswith("reference") and plugin_of("frozen-untied") == Plugin()
+    assert model.kernels.startswith("chunked") and plugin_of("frozen-untied") == Plugin()
 
 
 def test_what_is_not_said_has_a_default() -> None:
@@ -133,7 +133,7 @@ def test_a_plug_in_says_itself_what_no_gradient_reaches() -> None:
 
 def test_a_plug_in_that_slices_says_which_kernels_run() -> None:
     register_variant(halves(parts=Parts("every")))
-    assert Transolver(3, 0, 1, variant="halves", size=SMALL).kernels.startswith("reference")
+    assert Transolver(3, 0, 1, variant="halves", size=SMALL).kernels.startswith("chunked")
     register_variant(halves(name="thirds", parts=Parts("none")))
     assert Transolver(3, 0, 1, variant="thirds", size=SMALL).kernels.startswith("none")
 

@@ -55,10 +55,10 @@ def test_records_say_what_ran(tmp_path: Path) -> None:
     made.run()
     (start,) = rows(made, "start")
     assert (start["precision"], start["processes"], start["resumed"]) == ("bf16", 1, False)
-    assert start["kernels"].startswith("reference: no CUDA") and start["log_every"] == 2
+    assert start["kernels"].startswith("chunked: no CUDA") and start["log_every"] == 2
     assert start["data_hash"] == made.provenance.data_hash and len(start["split_hash"]) == 64
     for row in rows(made, "train"):
-        assert row["kernels"].startswith("reference: no CUDA") and row["points_per_second"] > 0
+        assert row["kernels"].startswith("chunked: no CUDA") and row["points_per_second"] > 0
         assert math.isfinite(row["loss"]) and row["gradient_norm"] > 0 and row["skipped"] == 0
 
 
