@@ -14,13 +14,12 @@ from torch import nn
 
 from slipstream.bench.cases import Case
 from slipstream.bench.cpu_subjects import Subject, build_subject, build_yardstick, rename
-from slipstream.bench.gate import Tensors, Verdict, Way, Yardstick, judge
+from slipstream.bench.gate import DRAWS, Tensors, Verdict, Way, Yardstick, judge
 from slipstream.bench.modules import CHECK_POINTS, outputs_and_gradients
 from slipstream.bench.subjects import OUTPUTS, draw_inputs, plan_of
 from slipstream.core.runtime import generator
 from slipstream.models.variants import Size
 
-DRAWS = 2
 PEER_SLACK = 4.0
 """A factor on the limits for a peer, which sums in another order. With a constant that is not its
 own (1e-2 for 1e-5 added to the mass) it would be off by hundreds of times as much."""

@@ -12,7 +12,7 @@ LEGEND = (
     "A cell holds seconds of CPU of one step, all threads together (seconds by the clock; peak GB"
     " above parameters and inputs), medians. The ratios of time are by seconds of CPU, and by the"
     " clock in brackets: above 1, ours is faster. The ratios of memory are below 1 where ours takes"
-    " less. Compiled, everybody is.\n"
+    " less. In compiled rows all subjects are compiled.\n"
 )
 
 
