@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -14,9 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from slipstream.bench import cases as measured
+from slipstream.bench import cpu as on_cpu
+from slipstream.bench import cpu_subjects, cpu_tables, run, subjects, tables
 from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
-from slipstream.bench import run, subjects, tables
 from slipstream.bench.mesh import measure_mesh
 from slipstream.cli.bench_training import resume, trainer
 from slipstream.core import runtime
@@ -140,6 +142,48 @@ def memory(
 
 
 @app.command()
+def cpu(
+    out: Annotated[Path, typer.Option(help="File of records; rows are appended.")] = Path(
+        "out/cpu.jsonl"
+    ),
+    only: Only = "",
+    reference: Reference = False,
+    peer: Annotated[
+        bool, typer.Option(help="Also time flashslice, PhysicsNeMo and thuml, where importable.")
+    ] = False,
+    repeats: Annotated[int, typer.Option(help="Timed steps of each subject.")] = 7,
+    cores: Annotated[int, typer.Option(help="That all compute on, a thread each.")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON.")] = False,
+) -> None:
+    """Time a layer and the whole model on a CPU, with their peak memory.
+
+    Each subject has a process of its own and is timed only where its outputs and gradients are
+    ours. docs/kernels.md says how the peers are installed. Exit code 1 where one of those found
+    fails.
+
+    Example: slipstream bench cpu --peer --only eager
+    """
+    _check_file(out)
+    check_whole("repeats", repeats, 1)
+    check_whole("cores", cores, 1)
+    pinned = on_cpu.first_cores(cores)
+    selected = _select(on_cpu.cpu_cases(), only)
+    subjects_asked = _cpu_subjects(selected, reference, peer)
+    records = on_cpu.run_cpu_cases(selected, subjects_asked, out, cores=pinned, repeats=repeats)
+
+    def say(record: dict[str, Any]) -> None:
+        if not as_json:
+            others = cpu_tables.other_subjects([record])
+            typer.echo(" | ".join(cpu_tables.cpu_measurement(record, others)))
+        _write(out, "cpu", cpu_tables.cpu_measurements)
+
+    rows = _watch("cpu", records, len(selected), say)
+    typer.echo(json.dumps(rows, indent=2) if as_json else f"Records: {out}")
+    if not all(on_cpu.succeeded(row) for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
 def tune(
     out: Annotated[Path, typer.Option(help="Tile table; its timings go beside it.")] = Path(
         "out/tiles.toml"
@@ -247,6 +291,18 @@ def _check_file(out: Path) -> None:
 def _subjects(reference: bool, peer: bool) -> tuple[subjects.Subject, ...]:
     wanted: list[subjects.Subject] = ["reference"] if reference else []
     return (*wanted, "fused", "flashslice") if peer else (*wanted, "fused")
+
+
+def _cpu_subjects(
+    selected: Sequence[measured.Case], reference: bool, peer: bool
+) -> list[cpu_subjects.Subject]:
+    peers = list(cpu_subjects.PEERS) if peer else []
+    if peer and not any(cpu_subjects.is_on_path(p, case) for p in peers for case in selected):
+        names = ", ".join(p.name for p in peers)
+        raise ValueError(
+            f"--peer needs one of {names} on the path, and none is: docs/kernels.md says how"
+        )
+    return [cpu_subjects.OURS, *([cpu_subjects.REFERENCE] if reference else []), *peers]
 
 
 def _select(rows: Sequence[Row], only: str) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from slipstream.bench import tune
+from slipstream.bench import cpu_gate, tune
 from slipstream.bench.workers import Outcome
 from slipstream.cli import app as cli
 from slipstream.cli import bench as bench
@@ -39,6 +40,12 @@ def slipstream(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (("data", "--repeats", "0"), "repeats must be a whole number of at least 1, got 0"),
         (("kernels", "--out", "."), "out must be a file of records, got the folder ."),
         (("memory", "--peer"), "--peer needs the package flashslice, and it is not installed"),
+        (("cpu", "--only", "zzz"), "as in 'layer 32k fp32/ieee inference eager G=32', got 'zzz'"),
+        (("cpu", "--repeats", "0"), "repeats must be a whole number of at least 1, got 0"),
+        (("cpu", "--cores", "0"), "cores must be a whole number of at least 1, got 0"),
+        (("cpu", "--cores", "9999"), "all that there are, got 9999"),
+        (("cpu", "--out", "."), "out must be a file of records, got the folder ."),
+        (("cpu", "--peer"), "one of flashslice, physicsnemo, thuml on the path, and none is"),
         (("layer",), "No such command 'layer'"),
     ],
 )
@@ -49,6 +56,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(bench.subjects, "has_peer", lambda: False)
+    monkeypatch.setattr(bench.cpu_subjects, "is_on_path", lambda subject, case: False)
     assert slipstream(monkeypatch, *arguments) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 
@@ -150,7 +158,40 @@ def test_tune_writes_a_table_and_its_timings(
     assert len(done["timings"]) == 2 and failed["error"] == "RuntimeError: no candidate runs"
 
 
-@pytest.mark.parametrize("command", ["parity", "kernels", "model", "memory", "tune"])
+def test_cpu_times_subjects_in_turns_and_writes_records_and_markdown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = replace(bench.on_cpu.LAYER, points=100)
+    monkeypatch.setattr(bench.on_cpu, "cpu_cases", lambda: [tiny])
+    monkeypatch.setattr(cpu_gate, "CHECK_POINTS", 100)
+    out = tmp_path / "cpu.jsonl"
+    arguments = ("--out", str(out), "--reference", "--repeats", "3", "--cores", "1", "--json")
+    assert slipstream(monkeypatch, "cpu", *arguments) == 0
+    (record,) = read_records(out, "cpu")
+    assert json.loads(capsys.readouterr().out) == [record]
+    assert list(record["results"]) == ["ours", "reference"] and len(record["cores"]) == 1
+    for result in record["results"].values():
+        assert result["gate"]["green"] and result["repeats"] == 3 == len(result["cpu_s_all"])
+        assert 0 < result["cpu_s_20"] <= result["cpu_s"] <= result["cpu_s_80"]
+        assert result["peak_gb"] is None or 0 < result["peak_gb"] < 0.1
+    assert "time: reference / ours" in out.with_suffix(".md").read_text()
+
+
+def test_cpu_ends_with_exit_code_1_where_a_gate_is_red(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judged(cases: Any, subjects: Any, cores: Any) -> Any:
+        return {
+            (s.name, cpu_gate.shape_of(c)): Outcome(error="no") for c in cases for s in subjects
+        }
+
+    monkeypatch.setattr(bench.on_cpu, "judge_all", judged)
+    arguments = ("--out", str(tmp_path / "cpu.jsonl"), "--only", "layer 32k fp32/ieee inference")
+    assert slipstream(monkeypatch, "cpu", *arguments) == 1
+    assert "layer 32k fp32/ieee inference eager G=32 | no |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["parity", "kernels", "model", "memory", "cpu", "tune"])
 def test_every_command_has_help_with_an_example(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
