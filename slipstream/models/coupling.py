@@ -88,9 +88,7 @@ class Coupling(nn.Module):
 
     def _folds(self, x: Float[Tensor, "B N C"]) -> bool:
         if self.reused and self.deslice_slots is not None:
-            return (
-                False  # later layers deslice by the first layer's query, which folding never forms
-            )
+            return False  # later layers need the query of the first, which folding never forms
         own = (self.query, self.values, self.output, self.slice_slots, self.deslice_slots)
         return can_fold(x, self.heads, self.slices, self.how) and are_plain(*own)
 
