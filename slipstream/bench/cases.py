@@ -1,4 +1,4 @@
-"""What is measured, as rows of data: every row of the paper's systems tables."""
+"""The cases that are measured, as rows of data: all rows of the paper's systems tables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ K262, M1, M2, M4, M8, M12, M16 = 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 3 
 Command = Literal["kernels", "model", "memory"]
 Dtype = Literal["fp32", "bf16", "fp16"]
 DTYPES: dict[Dtype, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Their names in `plan.ALLOWED`."""
+"""The names of the dtypes in `plan.ALLOWED`."""
 MAIN_DTYPES: tuple[Dtype, ...] = ("fp32", "bf16")
-"""Those of the paper; fp16 is checked on some operators alone."""
+"""The dtypes of the paper; fp16 is checked for some operators only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +23,12 @@ class Case:
     what: Literal["model", "layer"]
     points: int
     dtype: Dtype = "bf16"
-    """bf16 is autocast, with fp32 parameters."""
+    """bf16 means autocast to it, with fp32 parameters."""
     precision: str = "bf16"
     training: bool = True
     compiled: bool = False
     checkpointed: bool = False
-    """Activations of a block are computed again in the backward pass instead of kept."""
+    """Whether the backward pass computes the activations of a block again, to save memory."""
     slices: int = 32
     layers: int = 8
     heads: int = 8
@@ -36,7 +36,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """As in "model 262k bf16/bf16 training compiled G=32 L=8"."""
+        """The name of the case, as in "model 262k bf16/bf16 training compiled G=32 L=8"."""
         step = "training" if self.training else "inference"
         how = ("checkpointed " if self.checkpointed else "") + (
             "compiled" if self.compiled else "eager"
@@ -50,16 +50,16 @@ class Case:
 
     @staticmethod
     def of(record: dict[str, Any]) -> Case:
-        """The case a record is about."""
+        """The case that a record is about."""
         return Case(**record["case"])
 
     def apart_from(self, *fields: str) -> tuple[object, ...]:
-        """All other fields: what cases have in common that differ in these only."""
+        """The values of all other fields, which are equal for cases that differ in these only."""
         return tuple(value for name, value in asdict(self).items() if name not in fields)
 
 
 def size(points: int) -> str:
-    """As the paper rounds them: 262k, 1M, 8.4M."""
+    """A number of points as the paper rounds it: 262k, 1M, 8.4M."""
     if points < M1:
         return f"{points // 1000}k" if points >= 1000 else str(points)
     return f"{points / 1e6:.0f}M" if points < 5 * M1 else f"{points / 1e6:.1f}M"

@@ -1,7 +1,7 @@
-"""What a step costs on a CPU, beside other people's Transolvers: cases, and records of them.
+"""Time and memory of a step on a CPU, beside other people's Transolvers: cases and their records.
 
 Subjects take turns step by step (A B C A B C ...), each in a process of its own on the same cores,
-so that whatever else the machine does falls on all alike.
+so that whatever else the machine does slows all alike.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ K32, K131 = 1 << 15, 1 << 17
 LAYER = Case(what="layer", points=K32, dtype="fp32", precision="ieee", layers=1)
 MODEL = Case(what="model", points=K32, dtype="fp32", precision="ieee")
 Judged = tuple[str, Case]
-"""The name of a subject, and the shape at which the gate looks at it."""
+"""The name of a subject, and the shape at which the gate checks it."""
 
 
 def cpu_cases() -> list[Case]:
-    """One layer with few and with many slots, the whole model; then what compiling makes of them.
+    """One layer with few and with many slots and the whole model; then the same compiled.
 
-    All in fp32 with C = 256 and H = 8. Compiled, every subject is compiled.
+    All are in fp32 with C = 256 and H = 8. In a compiled case every subject is compiled.
     """
     eager = [
         replace(LAYER, points=points, slices=slices, training=training)
@@ -48,7 +48,7 @@ def cpu_cases() -> list[Case]:
 
 
 def first_cores(count: int) -> tuple[int, ...]:
-    """The first cores that this process may run on. Raises ValueError where they are fewer."""
+    """The first cores that this process may run on. Raises ValueError if there are fewer."""
     allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     allowed = allowed or list(range(os.cpu_count() or 1))
     if count > len(allowed):
@@ -64,7 +64,7 @@ def run_cpu_cases(
     cores: tuple[int, ...],
     repeats: int,
 ) -> Iterator[dict[str, Any]]:
-    """Judge every subject, time those that are right; one record a case, yielded as written."""
+    """Check every subject, time those that pass, and yield the record of each case when written."""
     verdicts = judge_all(cases, subjects, cores)
     peers = {s.name: package_version(s.package) for s in subjects if s.package is not None}
     common = {
@@ -88,7 +88,7 @@ def judge_all(
 ) -> dict[Judged, Outcome]:
     """The gate's verdict on every subject at every shape, or why there is none.
 
-    In a process apart, which is gone before anything is timed.
+    A separate process computes them and ends before anything is timed.
     """
     wanted = {
         (s.name, shape_of(case)): None for case in cases for s in subjects if is_on_path(s, case)
@@ -104,7 +104,7 @@ def measure_case(
     cores: tuple[int, ...],
     repeats: int,
 ) -> dict[str, Any]:
-    """Time and memory of every subject behind a green gate, and what else the cores did."""
+    """Time and memory of every subject whose gate is green, and how busy others kept the cores."""
     results: dict[str, dict[str, Any]] = {}
     running: dict[str, SubjectProcess] = {}
     try:
@@ -132,12 +132,12 @@ def measure_case(
 
 
 def succeeded(record: dict[str, Any]) -> bool:
-    """Whether everybody that could be found passed the gate and was timed."""
+    """Whether every subject on the path passed the gate and was timed."""
     return all("cpu_s" in result for result in record["results"].values())
 
 
 def cpu_model() -> str:
-    """As the kernel names it, or the architecture."""
+    """The name of the CPU by the operating system, or else its architecture."""
     info = Path("/proc/cpuinfo")
     for line in info.read_text().splitlines() if info.exists() else ():
         if line.startswith("model name"):
@@ -161,8 +161,8 @@ def _gate_fields(outcome: Outcome) -> dict[str, Any]:
 def _take_turns(
     running: Mapping[str, SubjectProcess], cores: tuple[int, ...], repeats: int
 ) -> tuple[dict[str, list[Seconds] | str], float | None]:
-    """The steps of every subject, or why it has none; and the share of the cores' time that went
-    to others. A subject that fails leaves the turns."""
+    """The steps of every subject, or why it has none, and the share of the cores' time that other
+    programs had. A subject that fails takes no further turns."""
     times: dict[str, list[Seconds]] = {name: [] for name in running}
     failures: dict[str, str] = {}
     start, busy = time.perf_counter(), _busy_seconds(cores)
@@ -183,7 +183,7 @@ def _take_turns(
 
 
 def _busy_seconds(cores: tuple[int, ...]) -> float | None:
-    """How long these cores have not been idle since the machine started; None without Linux."""
+    """Seconds that these cores were busy since the machine started; None if it is not Linux."""
     stat = Path("/proc/stat")
     if not stat.exists():
         return None

@@ -1,7 +1,8 @@
-"""The gate before anything is timed on a CPU: does a subject compute the same function as we do?
+"""The gate before anything is timed on a CPU: that a subject computes the same function as ours.
 
-Outputs and gradients of every parameter, and of a layer's input, are held to our reference in fp64
-with the subject's own constants: by the errors of our reference in fp32 on the same inputs.
+Its outputs, and the gradients of every parameter and of a layer's input, are compared with our
+reference in fp64, with the subject's own constants. Their errors are measured by those of our
+reference in fp32 on the same inputs.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from slipstream.core.runtime import generator
 from slipstream.models.variants import Size
 
 PEER_SLACK = 4.0
-"""A factor on the limits for a peer, which sums in another order. With a constant that is not its
-own (1e-2 for 1e-5 added to the mass) it would be off by hundreds of times as much."""
+"""A factor on the limits for a peer, which sums in another order. Compared with a wrong constant
+(1e-5 added to the mass, where it adds 1e-2), its errors would be hundreds of times as large."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,14 @@ class ComparedModule:
 
 
 def shape_of(case: Case) -> Case:
-    """The case that stands for all those with these sizes: the gate looks at each only once."""
+    """The case that stands for all with the same sizes, so that the gate checks each only once."""
     return replace(
         case, points=CHECK_POINTS, layers=min(case.layers, 2), training=True, compiled=False
     )
 
 
 def judge_subject(subject: Subject, shape: Case) -> Verdict:
-    """Is the subject right at this shape? It is looked at with few points and not compiled."""
+    """The verdict on a subject at this shape, with few points and not compiled."""
     yardstick = Yardstick(ComparedModule(build_yardstick, subject, shape), DRAWS)
     judged = ComparedModule(build_subject, subject, shape)
     plan = plan_of(shape, subject.impl, None, "cpu") if subject.is_ours else ""

@@ -1,7 +1,7 @@
-"""A subject in a process of its own, on cores of its own: its peak memory, and steps one by one.
+"""A subject in a separate process on given cores, which measures its memory and times its steps.
 
-Memory is that of the whole process, so nobody else may be in it; and a subject that dies, as one
-that wants more memory than there is, costs itself only.
+Memory is that of the whole process, so each subject needs its own. If a subject dies, as one that
+needs more memory than there is, the others go on.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from slipstream.core.runtime import generator
 
 Step = Callable[[], None]
 WARMUP_POINTS = 64
-"""Of the first step of a process, which loads the libraries that a step needs: they are not the
-subject's memory."""
+"""Points of the first step of a process. It loads the libraries that a step needs, which must not
+count as the subject's memory."""
 
 
 @dataclass(frozen=True)
 class Seconds:
-    """What one step took."""
+    """The time of one step."""
 
     cpu: float
-    """Of all threads of the process together."""
+    """CPU time of all threads of the process together."""
     wall: float
 
 
@@ -55,14 +55,14 @@ class SubjectProcess:
         arguments = (theirs, subject.name, case, cores)
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
-        theirs.close()  # so that the death of the process ends the pipe
+        theirs.close()  # the other end is then open in the process only, and closes when it dies
         self.peak_bytes: int | None = self._answer()
 
     def step(self) -> Seconds:
         try:
             self._pipe.send("step")
         except OSError:
-            pass  # it is dead; asking for the answer will say so
+            pass  # the process is dead, which `_answer` will report
         return self._answer()
 
     def stop(self) -> None:
@@ -86,7 +86,7 @@ class SubjectProcess:
 
 
 def _serve(pipe: Connection, name: str, case: Case, cores: tuple[int, ...]) -> None:
-    """The life of the process: it says its peak memory, then times a step whenever asked."""
+    """What the process does: it sends its peak memory, then times a step whenever it is asked."""
     keep_to(cores)
     try:
         step = prepare(SUBJECTS[name], case)
@@ -94,13 +94,13 @@ def _serve(pipe: Connection, name: str, case: Case, cores: tuple[int, ...]) -> N
         while pipe.recv():
             pipe.send(time_step(step))
     except (EOFError, BrokenPipeError):
-        return  # nobody asks any more
+        return  # the parent has closed the pipe
     except Exception as raised:
         pipe.send(describe_error(raised))
 
 
 def keep_to(cores: tuple[int, ...]) -> None:
-    """Compute on these cores, a thread each; and print to stderr, as some packages do on import."""
+    """Compute on these cores with a thread each, and print to stderr whatever packages print."""
     os.dup2(2, 1)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
@@ -121,8 +121,8 @@ def prepare(subject: Subject, case: Case) -> Step:
 def make_step(subject: Subject, case: Case, module: Any) -> Step:
     """Forward, and in training backward to every parameter and to a layer's input.
 
-    A layer's backward pass begins with a gradient that is given, a model's with a mean square
-    error to targets that are given: neither counts as anybody's memory.
+    The backward pass of a layer begins with a given gradient, that of a model with the mean square
+    error to given targets. Both exist before memory is measured, so no subject is charged for them.
     """
     inputs = subject.inputs(draw_inputs(case))
     if not case.training:
@@ -157,16 +157,16 @@ def time_step(step: Step) -> Seconds:
 
 
 def peak_bytes(step: Step) -> int | None:
-    """Memory of this process at its highest during the step, less what it had before.
+    """The most memory of this process during the step, less what it had before.
 
-    Memory is counted by the kernel in pages that are in use. Tensors above 32 MB get pages of their
-    own, which go back to the kernel when the tensor is freed; what smaller ones have left with the
-    allocator is given back first. None where the kernel does not count (other than Linux).
+    Linux counts the pages in use. Tensors above 32 MB have pages of their own, which are returned
+    when the tensor is freed; what the allocator keeps of smaller ones is returned first, by
+    `malloc_trim`. None on other systems, which do not count so.
     """
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")  # the mark falls to what is in use now
+        Path("/proc/self/clear_refs").write_text("5")  # sets the peak back to what is in use now
         before = _status_bytes("VmRSS")
     except (AttributeError, OSError):
         step()
@@ -181,5 +181,5 @@ def _status_bytes(field: str) -> int:
 
 
 def _output(result: Any) -> Tensor:
-    """Some layers return their weights too."""
+    """The output of a module; some layers return it together with their weights."""
     return result[0] if isinstance(result, tuple) else result

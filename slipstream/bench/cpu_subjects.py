@@ -1,8 +1,8 @@
-"""Who is timed on a CPU: our model, our reference, and other people's Transolvers on the path.
+"""The subjects timed on a CPU: our model, our reference, and other Transolvers on the path.
 
-A peer is a row of data: where its classes are, what it calls our parameters, and which constants
-of its own it computes with. All subjects carry the same weights, so that the gate can hold a
-peer's outputs and gradients to ours, parameter by parameter.
+A peer is a row of data: where its classes are, its names for our parameters, and the constants
+that it computes with. All subjects have the same weights, so that the gate can compare a peer's
+outputs and gradients with ours, parameter by parameter.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ Names = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One that is timed. Without classes of its own it is ours, computed by `impl`."""
+    """An implementation that is timed. Without classes of its own it is ours, with this `impl`."""
 
     name: str
     impl: Impl = "auto"
     package: str | None = None
-    """As pip calls it, for its version."""
+    """The name of the package in pip, by which its version is found."""
     layer: str | None = None
     """Module and class of one coupling, as in "package.module:Class"."""
     model: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Given to both classes besides the sizes."""
+    """Arguments of both classes besides the sizes."""
     sizes: Mapping[str, str] = field(default_factory=dict)
-    """What its model calls the counts of coords, features and heads."""
+    """The names of its model's arguments for the counts of coords, features and heads."""
     names: Names = ()
-    """Parts of our parameters' names and what stands for them, tried in order. Several of ours
-    that get one name are one parameter there, concatenated."""
+    """Parts of our parameters' names and the peer's names for them, tried in order. If several of
+    ours get the same name, the peer has them concatenated in one parameter."""
     epsilon: float = EPSILON
     """Added to the mass of a slot before dividing."""
     temperatures: tuple[float, float] | None = None
-    """The range to which it clamps them. All start at 0.5, which every peer leaves alone."""
+    """The range to which it clamps them. All start at 0.5, which is within every peer's range."""
     has_placeholder: bool = True
     features_first: bool = False
     """Whether its model is called with (features, coordinates)."""
@@ -62,7 +62,7 @@ class Subject:
         return self.layer is None
 
     def home(self, case: Case) -> str:
-        """Module and class of what a case asks for."""
+        """Module and class of the layer or model that a case needs."""
         home = self.layer if case.what == "layer" else self.model
         assert home is not None, f"{self.name} has no classes of its own"
         return home
@@ -72,7 +72,7 @@ class Subject:
         return inputs[::-1] if self.features_first else inputs
 
     def constants(self) -> dict[str, Any]:
-        """Those that differ from ours."""
+        """The constants that differ from ours."""
         differing: dict[str, Any] = {}
         if self.epsilon != EPSILON:
             differing["epsilon"] = self.epsilon
@@ -154,7 +154,7 @@ SUBJECTS = {subject.name: subject for subject in (OURS, REFERENCE, *PEERS)}
 
 
 def is_on_path(subject: Subject, case: Case) -> bool:
-    """Whether the module that a case needs can be found. Nothing is imported, which may fail."""
+    """Whether the module that a case needs can be found; it is not imported, which might fail."""
     if subject.is_ours:
         return True
     top, *parts = subject.home(case).partition(":")[0].split(".")
@@ -169,7 +169,7 @@ def is_on_path(subject: Subject, case: Case) -> bool:
 def build_subject(subject: Subject, case: Case) -> nn.Module:
     """The layer or model of a case in fp32, with the weights that all subjects have.
 
-    Raises ValueError where the parameters of a peer are not those its row says.
+    Raises ValueError if the parameters of a peer are not those that its row names.
     """
     if subject.is_ours:
         return spread_slots(build(case, subject.impl))
@@ -200,9 +200,9 @@ def build_yardstick(subject: Subject, case: Case) -> nn.Module:
 def rename(tensors: Mapping[str, Tensor], subject: Subject, case: Case) -> Tensors:
     """Our parameters, or their gradients, under the names that a subject has for them.
 
-    As "blocks.0.coupling.mix.query.weight" is "blocks.0.Attn.to_q.weight" for thuml, and the first
-    third of "blocks.0.Attn.qkv_project.weight" for PhysicsNeMo. What is no parameter keeps
-    its name.
+    "blocks.0.coupling.mix.query.weight" becomes "blocks.0.Attn.to_q.weight" for thuml, and the
+    first third of "blocks.0.Attn.qkv_project.weight" for PhysicsNeMo. Other tensors keep their
+    names.
     """
     parts: dict[str, list[Tensor]] = {}
     for name, tensor in tensors.items():
@@ -231,7 +231,7 @@ class _CouplingWithEpsilon(Coupling):
 
 
 def _with_epsilon(module: nn.Module, epsilon: float, case: Case) -> nn.Module:
-    """The same layer or model, parameters and all, with this constant in every coupling."""
+    """The layer or model with the same parameters, and with this constant in every coupling."""
     if not isinstance(module, Coupling):
         for name, child in module.named_children():
             setattr(module, name, _with_epsilon(child, epsilon, case))
@@ -242,7 +242,7 @@ def _with_epsilon(module: nn.Module, epsilon: float, case: Case) -> nn.Module:
 
 
 def _rename_one(name: str, subject: Subject, case: Case) -> str:
-    # One coupling is to a peer what it is inside of a model, less the name of its place there.
+    # A single coupling has the names that it has inside a model, without those of its place there.
     whole = f"coupling.{name}" if case.what == "layer" else name
     for ours, theirs in subject.names:
         if ours in whole:

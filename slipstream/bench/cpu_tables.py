@@ -17,7 +17,7 @@ LEGEND = (
 
 
 def cpu_measurements(records: list[Record]) -> str:
-    """One row a case: everybody's seconds and memory, the ratios to ours, and the gate."""
+    """A row for each case: seconds and memory of every subject, ratios to ours, and the gate."""
     others = other_subjects(records)
     head = ["case", OURS, *others]
     head += [f"time: {name} / ours" for name in others]
@@ -28,7 +28,7 @@ def cpu_measurements(records: list[Record]) -> str:
 
 
 def other_subjects(records: list[Record]) -> list[str]:
-    """Everybody but us who is in one of the records, in the order in which they came."""
+    """All subjects but ours that occur in the records, in their order."""
     names = {name: None for record in records for name in record["results"]}
     return [name for name in names if name != OURS]
 
@@ -69,7 +69,7 @@ def _memory_ratio(ours: Record, theirs: Record) -> str:
 
 
 def _gate_cell(results: dict[str, Record]) -> str:
-    """Everybody's worst error in units of our reference's, and the largest that passes."""
+    """For each subject its worst error over our reference's, and the largest that passes."""
     gates = {name: result["gate"] for name, result in results.items() if result["gate"]}
     return ", ".join(f"{name} {_gate_text(gate)}" for name, gate in gates.items())
 
@@ -84,7 +84,7 @@ def _gate_text(gate: Record) -> str:
 
 
 def _remarks(records: list[Record]) -> list[str]:
-    """Which versions and constants the others have, what ran of ours, and who else was busy."""
+    """Sentences on versions and constants of peers, our kernels, and other busy programs."""
     lines = []
     versions = {name: version for record in records for name, version in record["peers"].items()}
     if versions:

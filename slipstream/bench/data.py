@@ -1,6 +1,6 @@
-"""How fast points come out of a store: window against exact against reading the whole sample.
+"""How fast points are drawn from a store: by window, exactly, and by reading the whole sample.
 
-The store is made for the occasion, of random rows: only sizes matter here.
+The store is written for the measurement, with random rows, since only sizes matter here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _SCHEMA = Schema(
 )
 _BLOCK = 1 << 20
 _WARM_UP = 10
-"""Draws until the allocator keeps their memory, as it does in the second epoch of any training."""
+"""Draws before timing begins. The allocator then keeps their memory, as it does from the second
+epoch of a training on."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class RandomRows:
         return [str(k) for k in range(self.samples)]
 
     def splits(self) -> dict[str, list[str]]:
-        """All but the last for training, where there are several."""
+        """All but the last for training, if there are several."""
         ids = self.ids()
         return {"train": ids[:-1], "val": ids[-1:]} if len(ids) > 1 else {"train": ids}
 
@@ -65,14 +66,14 @@ class RandomRows:
 
 
 def measure_draws(folder: Path, *, rows: int, points: int, repeats: int) -> dict[str, Any]:
-    """Milliseconds of one draw in three ways, from warm cache, and the rate of ingest."""
+    """Milliseconds of one draw in three ways, from a warm cache, and the rate of the ingest."""
     check_whole("rows", rows, 1)
     check_whole("points", points, 1)
     started = time.perf_counter()
     ingest(RandomRows(rows), folder)
     seconds = time.perf_counter() - started
     store = open_store(folder)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "rows": rows,
         "points": points,
         "bytes": store.manifest.samples["0"].bytes,
@@ -80,17 +81,17 @@ def measure_draws(folder: Path, *, rows: int, points: int, repeats: int) -> dict
     }
     ways: tuple[Sampling, ...] = ("window", "exact")
     datasets = {way: PointDataset(store, "train", points=points, sampling=way) for way in ways}
-    # The whole sample first: then it is in the cache for the others.
-    found["whole_ms"] = _median_ms(lambda _: np.array(store.array("0")), min(repeats, 3))
+    # The whole sample is read first, so that it is in the cache for the other two.
+    figures["whole_ms"] = _median_ms(lambda _: np.array(store.array("0")), min(repeats, 3))
     for way, dataset in datasets.items():
-        found[f"{way}_ms"] = _median_ms(partial(_draw, dataset), repeats, _WARM_UP)
-    return found
+        figures[f"{way}_ms"] = _median_ms(partial(_draw, dataset), repeats, _WARM_UP)
+    return figures
 
 
 def measure_loader(
     store: Store, *, points: int, workers: int, draws: int
 ) -> dict[str, float | int]:
-    """Draws a second that a loader hands out, from warm cache."""
+    """Draws a second that a loader hands out, from a warm cache."""
     loader = Loader(PointDataset(store, "train", points=points), workers=workers)
     handed = endless(loader)
     for _ in range(2 * max(1, workers) + 2):

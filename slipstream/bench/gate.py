@@ -1,8 +1,8 @@
-"""The gate: errors against fp64, tensor by tensor, relative to those of eager on the same inputs.
+"""The gate: errors against fp64, tensor by tensor, relative to eager's errors on the same inputs.
 
-A *problem* is a function of a `Way` to compute it and of the number of a draw of its inputs; it
-gives its outputs and gradients by name. Errors are taken over several draws together: that of a
-single number, as a temperature's gradient is, would be chance.
+What is checked is a function of a `Way` to compute it and of a number that fixes its random inputs;
+it returns outputs and gradients by name (`GateProblem`). Errors are taken over several draws of the
+inputs together, since that of a single number, as a temperature's gradient, is a matter of chance.
 """
 
 from __future__ import annotations
@@ -22,71 +22,76 @@ Tensors = dict[str, Tensor]
 LIMITS = {"ieee": 1.25, "tf32": 10.0, "tf32x3": 10.0, "bf16v": 2.0, "bf16": 2.0}
 """Largest ratio of the fused error to eager's; for tf32, to eager's with TF32 products allowed."""
 ILL_CONDITIONED, ILL_CONDITIONED_LIMIT = 1e-4, 3.0
-"""Where eager fp32 itself is off by more than this, `ieee` may be off by three times as much."""
+"""Where the error of eager fp32 itself is above the first, `ieee` may have three times eager's."""
 BLOCKED_TEMPERATURE_LIMIT = 2.0
-"""For the gradient of the temperature in the blocked family: what a long cancelling sum leaves."""
+"""For the gradient of the temperature in the blocked family, a long sum whose terms cancel."""
 FLOOR, BF16_FLOOR, FP16_FLOOR = 1e-6, 2.0**-9, 2.0**-12
 """Errors of a few ulp, or of rounding the result to half precision, pass whatever eager's is."""
 LOST = 0.1
-"""Where eager is off by more than this share of a tensor, it has no digit of it right: it is what
-the rounding of far larger ones has left. In `tf32` as much as that rounds passes there."""
+"""A tensor of which eager is off by more than this share has no digit right: it is the rounding of
+far larger tensors that cancelled. In `tf32` an error of `TF32_FLOOR` passes for such a tensor."""
 TF32_FLOOR = 2.0**-11
-"""Relative to a thousandth of the largest tensor, which is more than such a one is itself."""
+"""Relative to a thousandth of the largest tensor, which is more than a lost tensor itself."""
 DRAWS, FEW_DRAWS = 8, 2
-"""Of the inputs of a problem, over which errors are taken together; few for the interpreter."""
+"""Draws of the inputs over which errors are taken together; few for the slow interpreter."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a problem is computed: by which implementation, from tensors of which dtype."""
+    """How something is computed: by which implementation, from tensors of which dtype."""
 
     impl: Impl = "reference"
     precision: str | None = None
     dtype: torch.dtype = torch.float32
     autocast: bool = False
-    """To bf16, with parameters of `dtype`."""
+    """Whether to compute under autocast to bf16, with parameters of `dtype`."""
     tf32: bool = False
     """Whether torch's own fp32 products may be TF32."""
 
     def eager(self) -> Way:
-        """What this one is measured by; with TF32 products where the kernels use them."""
+        """Eager's way to compute the same, with TF32 products where the kernels use them."""
         return replace(self, impl="reference", precision=None, tf32=self.precision == "tf32")
 
 
 EXACT = Way(dtype=torch.float64)
-Problem = Callable[[Way, int], Tensors]
+GateProblem = Callable[[Way, int], Tensors]
+"""Outputs and gradients by name, computed in a way, for the draw of this number."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gate found. The ratios are of errors, or what a special check compares."""
+    """The result of the gate."""
 
     passed: bool
     tensor: str
-    """The one nearest to its limit, or furthest beyond."""
+    """The tensor nearest to its limit, or furthest beyond."""
     worst: float
-    """Its ratio; infinite where it is not finite."""
+    """The ratio of that tensor; infinite if its values are not finite."""
     limit: float
     deterministic: bool
     """Whether two runs agreed to the bit."""
     ratios: dict[str, float]
+    """By tensor the ratio of its error to eager's, or the difference that a special check takes."""
     plan: str = ""
     worst_to_fp32: float | None = None
-    """For tf32: the largest ratio to eager fp32 without TF32 products, which nothing limits."""
+    """For tf32, the largest ratio to eager fp32 without TF32 products; recorded, not limited."""
 
     @property
     def green(self) -> bool:
         return self.passed and self.deterministic
 
     def as_json(self) -> dict[str, Any]:
-        """Fields of a record, `green` among them; null stands for a number that is not finite."""
+        """The fields of a record, with `green`; null stands for a number that is not finite."""
         return {"green": self.green, **{n: _finite(v) for n, v in asdict(self).items()}}
 
 
 class Yardstick:
-    """What the results of one problem are held to: exact ones and eager's errors, found once."""
+    """The exact results of a problem, and eager's errors, with which results are compared.
 
-    def __init__(self, problem: Problem, draws: int) -> None:
+    Both are computed once and kept.
+    """
+
+    def __init__(self, problem: GateProblem, draws: int) -> None:
         self.problem, self.draws = problem, draws
         self.exact = self.results(EXACT)
         self.norms = _norms(self.exact)
@@ -94,24 +99,25 @@ class Yardstick:
         self.scales = {name: max(norm, 1e-3 * largest) or 1.0 for name, norm in self.norms.items()}
         self.eager_errors = cache(self._eager_errors)
 
-    def results(self, way: Way, problem: Problem | None = None) -> list[Tensors]:
+    def results(self, way: Way, problem: GateProblem | None = None) -> list[Tensors]:
         return [(problem or self.problem)(way, draw) for draw in range(self.draws)]
 
     def errors(self, got: list[Tensors]) -> dict[str, float]:
-        """Of all draws as one, relative to the norm, or to a thousandth of the largest one.
+        """The error of each tensor over all draws, relative to its norm.
 
-        A tensor that is not finite, or not there, is infinitely wrong.
+        For a small tensor it is relative to a thousandth of the largest tensor's norm. The error of
+        a tensor that is missing or not finite is infinite.
         """
         nothing = torch.tensor(math.inf)
         differences = [
             {n: got[n].double() - t if n in got else nothing.to(t) for n, t in exact.items()}
             for got, exact in zip(got, self.exact, strict=True)
         ]
-        found = _norms(differences)
-        return {n: e / self.scales[n] if math.isfinite(e) else math.inf for n, e in found.items()}
+        norms = _norms(differences)
+        return {n: e / self.scales[n] if math.isfinite(e) else math.inf for n, e in norms.items()}
 
     def lost(self, name: str, error: float) -> bool:
-        """Whether a tensor with this error has no digit right."""
+        """Whether a tensor with this error has no digit right; see `LOST`."""
         return error * self.scales[name] > LOST * self.norms[name]
 
     def _eager_errors(self, way: Way) -> dict[str, float]:
@@ -127,15 +133,18 @@ def judge(
     way: Way,
     *,
     plan: str = "",
-    problem: Problem | None = None,
+    problem: GateProblem | None = None,
     slack: float = 1.0,
     floors: Mapping[str, float] | None = None,
 ) -> Verdict:
-    """Compute the problem that way, the first draw twice, and hold it to eager's errors.
+    """Compute the problem that way, the first draw twice, and compare its errors with eager's.
 
-    `plan` says which kernels run, as `Plan` writes it. `problem` is what is judged where it is not
-    the yardstick's own, and `slack` a factor on every limit. `floors` are errors of single tensors
+    `plan` says which kernels run, as `Plan` writes it. `problem`, if given, is computed instead of
+    the yardstick's own. `slack` is a factor on every limit. `floors` are errors of single tensors
     that pass whatever eager's is.
+
+    With an error of 3e-6 where eager has 2e-6, the ratio is 1.5. Where eager has 1e-8 and the limit
+    is 2, an error of 9e-7 passes: it is divided by FLOOR / 2 = 5e-7, which gives 1.8.
     """
     results = yardstick.results(way, problem)
     first, second = results[0], (problem or yardstick.problem)(way, 0)
@@ -161,21 +170,21 @@ def judge(
 
 
 def compared(differences: dict[str, float], limits: dict[str, float]) -> Verdict:
-    """The verdict on differences that have limits of their own, as the special checks have."""
+    """The verdict on differences that have their own limits, as in the special checks."""
 
     def excess(name: str) -> float:
-        found, allowed = differences[name], limits[name]
-        return found / allowed if allowed else math.inf if found else 0.0
+        difference, allowed = differences[name], limits[name]
+        return difference / allowed if allowed else math.inf if difference else 0.0
 
     worst = max(differences, key=excess)
     return Verdict(
-        passed=all(found <= limits[name] for name, found in differences.items()), tensor=worst,
+        passed=all(value <= limits[name] for name, value in differences.items()), tensor=worst,
         worst=differences[worst], limit=limits[worst], deterministic=True, ratios=differences,
     )  # fmt: skip
 
 
 def bitwise(got: Tensors, expected: Tensors) -> Verdict:
-    """Green where every tensor equals the expected one to the bit; the ratios are differences."""
+    """The verdict whether all tensors equal the expected ones to the bit, with the differences."""
     differences = {
         name: 0.0 if name in got and torch.equal(got[name], t) else distance(got.get(name), t)
         for name, t in expected.items()
@@ -185,7 +194,10 @@ def bitwise(got: Tensors, expected: Tensors) -> Verdict:
 
 
 def distance(got: Tensor | None, expected: Tensor) -> float:
-    """Relative to the norm of the expected one; infinite where not finite or not there."""
+    """The norm of the difference over that of the expected tensor.
+
+    It is infinite if the tensor is missing, of another shape, or not finite.
+    """
     if got is None or got.shape != expected.shape:
         return math.inf
     expected = expected.double()
@@ -206,13 +218,16 @@ def limit(way: Way, plan: str, tensor: str, eager: float) -> float:
 
 
 def autocast(way: Way, device: str) -> torch.autocast:
-    """For the forward pass. Without a cache of casts, which a captured graph could not hold."""
+    """Autocast for the forward pass, without the cache of casts, which a CUDA graph cannot keep."""
     kind = torch.device(device).type
     return torch.autocast(kind, torch.bfloat16, enabled=way.autocast, cache_enabled=False)
 
 
 def _norms(draws: list[Tensors]) -> dict[str, float]:
-    """Of every name's tensors together, as one long vector; the device is waited for only once."""
+    """By name the norm of the tensors of all draws, taken as one vector.
+
+    All norms are brought from the device together, so that it is waited for only once.
+    """
     names = list(draws[0])
     norms = torch.stack([torch.stack([d[name].norm() for d in draws]).norm() for name in names])
     return dict(zip(names, norms.tolist(), strict=True))
@@ -224,7 +239,7 @@ def _floor(tensor: Tensor | None) -> float:
 
 
 def _finite(value: Any) -> Any:
-    """Numbers to four digits, those that are not finite as None: they are not JSON."""
+    """Numbers rounded to four digits; None for those that are not finite, which JSON lacks."""
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, float):

@@ -1,7 +1,8 @@
-"""Is a run that is killed and resumed the run it would have been? Tried, with SIGKILL.
+"""A test that a run which is killed and resumed ends as one that was not, with SIGKILL.
 
-One run is left alone; its twin is killed at random moments, each time resumed by the same call,
-and at the end both must have the same weights, moments and best model, bit for bit.
+One run is left alone. Another with the same config is killed at random moments and resumed each
+time by the same call. At the end both must have the same weights, moments and best model, bit for
+bit.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class KillReport:
     steps: tuple[int, ...]
     """The last step that was recorded before each kill."""
     resumed_from: tuple[int, ...]
-    """Where the starts after them went on."""
+    """The step from which the run was resumed after each kill."""
     different: tuple[str, ...]
-    """Tensors that are not equal at the end: none where resuming is exact."""
+    """Tensors that differ at the end; empty if resuming is exact."""
 
 
 def kill_and_compare(
@@ -41,8 +42,8 @@ def kill_and_compare(
 ) -> KillReport:
     """Train twice in `out`, once undisturbed and once with `kills` kills, and compare.
 
-    Each kill comes up to `most` records after the start, and up to 20 ms later still. Raises
-    ValueError where the run ends before it could be killed so often: then it is too short.
+    Each kill comes 1 to `most` records after the start, plus up to 20 ms. Raises ValueError if the
+    run ends before it was killed so often, since it is then too short.
     """
     whole, broken = RunFolder(out / "whole"), RunFolder(out / "broken")
     _finish(config, whole, device)
@@ -79,7 +80,7 @@ def _finish(config: RunConfig, folder: RunFolder, device: str) -> None:
 
 
 def _wait_for_records(process: BaseProcess, folder: RunFolder, more: int) -> bool:
-    """Wait for so many more records; False where the process ended before."""
+    """Wait until there are this many `more` records; False if the process ended before."""
     wanted = _lines(folder.records_file) + more
     until = time.monotonic() + _PATIENCE
     while _lines(folder.records_file) < wanted and process.is_alive():
@@ -99,15 +100,16 @@ def _last_step(folder: RunFolder) -> int:
 
 
 def _different(whole: RunFolder, broken: RunFolder) -> list[str]:
-    found = []
+    """Names of tensors that differ in the last checkpoints or in the best models."""
+    names = []
     folders = (whole, broken)
     checkpoints = [read_checkpoint(f.checkpoint_file(f.checkpoint_steps()[-1])) for f in folders]
     models = [read_tensors(f.model_file, "model")[1] for f in folders]
     for one, other in ((c.tensors for c in checkpoints), models):
-        found += [name for name in sorted({*one, *other}) if not _equal(one, other, name)]
+        names += [name for name in sorted({*one, *other}) if not _equal(one, other, name)]
     if checkpoints[0].state["best"] != checkpoints[1].state["best"]:
-        found.append("the best validation")
-    return found
+        names.append("the best validation")
+    return names
 
 
 def _equal(one: dict[str, Tensor], other: dict[str, Tensor], name: str) -> bool:

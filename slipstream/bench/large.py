@@ -1,7 +1,8 @@
-"""Slice and deslice of very many points at once, against the same in chunks that add up.
+"""Slice and deslice of very many points at once, compared with the same in chunks.
 
-Token sums of chunks add up, deslice acts on every point by itself, and so do the gradients; so the
-two must agree but for the rounding of sums. Offsets past 2^31 elements that overflow do not.
+Token sums of chunks add up, deslice acts on every point separately, and gradients do one or the
+other. Both computations therefore agree up to the rounding of sums, unless an offset beyond 2^31
+elements overflows.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from slipstream.kernels.plan import How
 HEADS, WIDTH = 8, 32
 CHUNK = 1 << 20
 LIMIT, COUPLED_LIMIT = 1e-2, 3e-2
-"""On relative distances: chunks are rounded to bf16 in another scale, coupled gradients at other
-places. A wrong offset is off by one and more, at the last points that are looked at."""
+"""Limits on relative distances. Chunks are rounded to bf16 at another scale, coupled gradients at
+other places; a wrong offset makes a distance of 1 or more at the last points."""
 
 
 def check_in_chunks(
     way: Way, *, over: Axis, points: int, slices: int, device: str, chunk: int = CHUNK
 ) -> Verdict:
-    """Compare outputs and gradients, and once more those of the last points by themselves."""
+    """Compare outputs and gradients of all points, and separately those of the last points."""
     draw = torch.Generator(device).manual_seed(0)
     dtype = torch.bfloat16 if way.autocast else way.dtype
 
@@ -43,20 +44,21 @@ def check_in_chunks(
     cotangents = [randn(1, HEADS, slices, WIDTH), randn(1, HEADS, slices)]
     whole = _compute(way, over, [query], [values], fixed, cotangents)
     parts = _compute(way, over, query.split(chunk, 1), values.split(chunk, 1), fixed, cotangents)
-    found = _compare(whole, parts, points % chunk or chunk)
-    limits = dict.fromkeys(found, LIMIT)
+    differences = _compare(whole, parts, points % chunk or chunk)
+    limits = dict.fromkeys(differences, LIMIT)
     del whole, parts
     if over == "slots":
         apart = _coupled(way, query, values, fixed, together=False)
         for name, tensor in _coupled(way, query, values, fixed, together=True).items():
             pieces = zip(_pieces(tensor, chunk), _pieces(apart[name], chunk), strict=True)
-            found[name] = max(distance(*pair) for pair in pieces)
+            differences[name] = max(distance(*pair) for pair in pieces)
             limits[name] = COUPLED_LIMIT
-    return compared(found, limits)
+    return compared(differences, limits)
 
 
 def _pieces(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
-    """Of what every point has, chunks, since distances are taken in fp64; the rest as it is."""
+    """A tensor with a row for every point in chunks, since distances are taken in fp64; others
+    whole."""
     return tensor.split(chunk, 1) if tensor.ndim == 4 else (tensor,)
 
 
@@ -68,7 +70,7 @@ def _compute(
     fixed: Tensors,
     cotangents: list[Tensor],
 ) -> Tensors:
-    """Sums, outputs and gradients; those of the points chunk by chunk, named with the number."""
+    """Sums, outputs and gradients by name; those of points have the number of their chunk in it."""
     how: How = {"impl": way.impl, "precision": way.precision}
     leaves = {name: tensor.detach().requires_grad_() for name, tensor in fixed.items()}
     for number, (query, value) in enumerate(zip(queries, values, strict=True)):
@@ -87,7 +89,7 @@ def _compute(
     total = reduce(TokenSums.__add__, sums)
     second = total.mass if total.log_normalizer is None else total.log_normalizer
     outputs = {"numerator": total.numerator, "mass or normalizer": second, **outs}
-    # The cotangent of an output may be anything: the values are at hand, and take no memory.
+    # Any cotangent of the outputs will do; the values have the shape and take no more memory.
     of_outs = [value.to(out.dtype) for value, out in zip(values, outs.values(), strict=True)]
     directions = [c.to(t.dtype) for c, t in zip(cotangents, outputs.values(), strict=False)]
     gradients = torch.autograd.grad(
@@ -98,7 +100,7 @@ def _compute(
 
 
 def _coupled(way: Way, query: Tensor, values: Tensor, fixed: Tensors, *, together: bool) -> Tensors:
-    """Output and gradients of slice, doubling the tokens, deslice; by `couple` or one by one."""
+    """Output and gradients of slice, doubling the tokens, deslice: by `couple`, or one by one."""
     how: How = {"impl": way.impl, "precision": way.precision}
     leaves = {"query": query, "values": values, **fixed}
     del leaves["tokens"]
@@ -117,7 +119,7 @@ def _coupled(way: Way, query: Tensor, values: Tensor, fixed: Tensors, *, togethe
 
 
 def _compare(whole: Tensors, parts: Tensors, last: int) -> dict[str, float]:
-    """Differences by name; the largest over the chunks, and that of the last points."""
+    """Differences by name: the largest over the chunks, and separately that of the last points."""
     differences: dict[str, float] = {}
     for name, tensor in whole.items():
         if not name.endswith(" 0"):
@@ -126,7 +128,7 @@ def _compare(whole: Tensors, parts: Tensors, last: int) -> dict[str, float]:
         base = name.removesuffix(" 0")
         chunks = [parts[f"{base} {n}"] for n in range(sum(k.startswith(f"{base} ") for k in parts))]
         pieces = tensor.split(chunks[0].shape[1], 1)
-        found = [distance(piece, chunk) for piece, chunk in zip(pieces, chunks, strict=True)]
-        differences[base] = max(found)
-        differences[f"{base}, last {last} points"] = found[-1]
+        distances = [distance(piece, chunk) for piece, chunk in zip(pieces, chunks, strict=True)]
+        differences[base] = max(distances)
+        differences[f"{base}, last {last} points"] = distances[-1]
     return differences

@@ -15,8 +15,8 @@ def interleaved_ms(
 ) -> dict[str, list[float]]:
     """Milliseconds of every repetition of every call, after warming up.
 
-    The calls take turns (A B A B ...), so that drifting clocks favour none. On a GPU the times are
-    those between device events, and nothing waits for the device in between.
+    The calls take turns (A B A B ...), so that a drifting clock rate favours none. On a GPU times
+    are taken between events on the device, which is not waited for in between.
     """
     for _ in range(warmup):
         for call in calls.values():
@@ -37,13 +37,13 @@ def interleaved_ms(
 
 
 def _by_the_clock(calls: dict[str, Call], repeats: int) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {name: [] for name in calls}
+    times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
             start = time.perf_counter()
             call()
-            found[name].append(1e3 * (time.perf_counter() - start))
-    return found
+            times[name].append(1e3 * (time.perf_counter() - start))
+    return times
 
 
 def median_ms(call: Call, *, warmup: int = 3, repeats: int = 10) -> float:
@@ -51,24 +51,24 @@ def median_ms(call: Call, *, warmup: int = 3, repeats: int = 10) -> float:
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The value that this share of the values does not exceed; nothing is interpolated."""
+    """The value below which this share of the values lies, one of them: no interpolation."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
 def allocated_gb(device: str) -> float:
-    """What tensors take now, in 1e9 bytes; 0 on a device that does not count."""
+    """The memory of all tensors, in 1e9 bytes; 0 on a device that does not count it."""
     if torch.device(device).type != "cuda":
         return 0.0
     torch.cuda.synchronize()
-    # Products keep scratch memory from one call to the next. Dropped here, whoever comes next pays
-    # for its own.
+    # Matrix products keep scratch memory from one call to the next. It is freed here, so that each
+    # subject is charged for its own.
     getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
     return torch.cuda.memory_allocated() / 1e9
 
 
 def peak_gb(call: Call, before: float, device: str) -> float:
-    """Most memory allocated while the call runs, less what was there `before` its subject was."""
+    """The most memory allocated during the call, less what was allocated `before` its subject."""
     if torch.device(device).type != "cuda":
         return 0.0
     allocated_gb(device)

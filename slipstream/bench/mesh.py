@@ -1,7 +1,7 @@
-"""How fast a volume mesh gets into a store, and how much memory that takes.
+"""How fast a volume mesh is ingested into a store, and how much memory that takes.
 
-The mesh is made for the occasion, a cube of hexahedra in a .vtu with raw values, and goes the way
-of anybody's mesh: card, source, ingest.
+The mesh is written for the measurement, a cube of hexahedra in a .vtu with raw values, and is then
+ingested as a user's mesh is: by a card, as a source.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CORNERS = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1
 
 
 def measure_mesh(folder: Path, *, points: int) -> dict[str, Any]:
-    """Ingest a mesh of about this many points in a process of its own: its rate and peak memory.
+    """Ingest a mesh of about this many points in a separate process; rate and peak memory of it.
 
     `uncompressed_bytes` counts points, cells and both arrays, `read_bytes` all but the cells, which
     rows at points do not need. `start_bytes` is the memory of the process before it begins.
@@ -44,8 +44,8 @@ def measure_mesh(folder: Path, *, points: int) -> dict[str, Any]:
     grid = Grid(round(points ** (1 / 3)))
     write_vtu(raw / "cube.vtu", grid)
     (folder / "card.yaml").write_text(_CARD)
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
-        found = alone.submit(_ingest, folder).result()
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
+        figures = executor.submit(_ingest, folder).result()
     sizes = {array.name: array.bytes for array in grid.arrays()}
     cells = sum(sizes[name] for name in ("connectivity", "offsets", "types"))
     return {
@@ -53,8 +53,8 @@ def measure_mesh(folder: Path, *, points: int) -> dict[str, Any]:
         "cells": grid.cells,
         "uncompressed_bytes": sum(sizes.values()),
         "read_bytes": sum(sizes.values()) - cells,
-        **found,
-        "points_per_second": grid.points / found["seconds"],
+        **figures,
+        "points_per_second": grid.points / figures["seconds"],
     }
 
 
@@ -67,7 +67,7 @@ def _ingest(folder: Path) -> dict[str, Any]:
 
 
 def _memory(key: str) -> int:
-    """Of this process, as Linux counts it: VmRSS is what it holds, VmHWM the most it ever held."""
+    """Memory of this process by Linux: VmRSS is what it holds now, VmHWM the most it ever held."""
     lines = Path("/proc/self/status").read_text().splitlines()
     (line,) = (line for line in lines if line.startswith(f"{key}:"))
     return 1024 * int(line.split()[1])
@@ -101,7 +101,7 @@ class _Array:
 
 @dataclass(frozen=True)
 class Grid:
-    """A unit cube of edge^3 points, made layer by layer: it is never held as a whole."""
+    """A unit cube of edge^3 points, computed layer by layer: it is never held as a whole."""
 
     edge: int
 
@@ -151,7 +151,7 @@ class Grid:
 
 
 def write_vtu(path: Path, grid: Grid) -> None:
-    """The grid as a VTK XML file whose values follow the header as they are in memory."""
+    """Write the grid as a VTK XML file with raw values after the header."""
     arrays = grid.arrays()
     starts = np.cumsum([0, *(8 + array.bytes for array in arrays)]).tolist()
     pressure, velocity, places, *cells = (

@@ -23,13 +23,13 @@ from slipstream.bench.tf32 import tf32_products
 from slipstream.core.runtime import generator
 
 DRAWS = 4
-"""Of inputs: the errors are of many numbers, and vary less than an operator's."""
+"""Draws of inputs, fewer than for operators: errors of many numbers vary less."""
 CHECK_POINTS = 3001
 
 
 @dataclass(frozen=True)
 class ModuleProblem:
-    """A layer or model of a case's shape and dtype; with slots as after training."""
+    """A layer or model of a case's shape and dtype, with slots spread as after training."""
 
     case: Case
     batch: int = 1
@@ -41,7 +41,10 @@ class ModuleProblem:
     def setting(
         self, way: Way, *, order: int = 0, draw: int = 0
     ) -> tuple[nn.Module, list[Tensor], Tensor]:
-        """The module, its inputs and the cotangent of its output, the points in some order."""
+        """The module, its inputs and the cotangent of its output.
+
+        An `order` other than 0 shuffles the points, each number in another way.
+        """
         case = self.case
         module = spread_slots(build(case, way.impl, way.precision)).to(self.device, way.dtype)
         place = self._place(order)
@@ -69,8 +72,8 @@ def outputs_and_gradients(
         leaves["gradient of x"] = inputs[0].requires_grad_()
     with tf32_products(way.tf32):
         with autocast(way, device):
-            found = module(*inputs)
-        output = found[0] if isinstance(found, tuple) else found
+            returned = module(*inputs)
+        output = returned[0] if isinstance(returned, tuple) else returned
         gradients = torch.autograd.grad(output, list(leaves.values()), cotangent.to(output.dtype))
     named = dict(zip(leaves, gradients, strict=True))
     return {name: t.detach() for name, t in {"output": output, **named}.items()}
@@ -82,23 +85,23 @@ def yardstick_of(problem: ModuleProblem) -> Yardstick:
 
 
 def way_of(case: Case) -> Way:
-    """How our kernels compute a case."""
+    """The way in which our kernels compute a case."""
     return Way("fused", case.precision, torch.float32, autocast=case.dtype == "bf16")
 
 
 @cache
 def judge_module(case: Case, device: str, *, batch: int = 1, slack: float = 1.0) -> Verdict:
-    """Hold the fused layer or model of a case to eager's errors at the case's own size."""
-    plain = replace(case, precision="")  # what it is held to does not depend on it
+    """The verdict on the fused layer or model of a case, at the case's own size."""
+    plain = replace(case, precision="")  # the yardstick is the same for every precision
     plan = plan_of(case, "fused", case.precision, device)
     yardstick = yardstick_of(ModuleProblem(plain, batch, device))
     return judge(yardstick, way_of(case), plan=plan, slack=slack)
 
 
 def check(case: Case, device: str = "cuda", points: int = CHECK_POINTS) -> Verdict:
-    """Is the fused case right, at this shape and precision, on this device?
+    """The verdict on the fused case at its shape and precision; only a green one is timed.
 
-    No speed without a yes. It is looked at with few points and two layers, not compiled.
+    It is computed with few points and at most two layers, and not compiled.
     """
     small = replace(
         case, points=points, layers=min(case.layers, 2), training=True, compiled=False,

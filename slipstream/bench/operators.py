@@ -1,7 +1,7 @@
-"""One slice, a map of the tokens, one deslice: the operations by themselves, as a problem.
+"""One slice, a map of the tokens and one deslice, as a problem for the gate.
 
-Over the slots both use one membership, with its statistics, as the models do. Over the points the
-deslice goes by the same query and slots normalised over the slots, and finds its own statistics.
+Over the slots both use one membership with its statistics, as the models do. Over the points the
+deslice uses the same query and slots normalised over the slots, and computes its own statistics.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from slipstream.models.variants import EPSILON
 PARAMETERS = ("slot_weight", "slot_bias", "temperature", "mix")
 LEAVES = ("query", "values", "slot_weight", "slot_bias", "temperature")
 Regime = Literal["as drawn", "idle slots", "sharp slices", "even slices", "one far point"]
-"""What a model may have come to when it has trained for a while.
+"""States that a model may reach after training for a while.
 
-`idle slots`: half of them have a thousandth of the others' mass or far less, and their numerators
-get by far the largest gradients. `sharp slices`: every point belongs to one slot. `even slices`: to
-all alike, so that tokens hardly differ. In these three the tokens are mixed by attention.
-`one far point`: one point's values are 10,000 times the others'. Attention between such tokens is a
-jump from one to another, which is for chance to get right, so that they are mixed without.
+`idle slots`: half of the slots have at most a thousandth of the others' mass, and their numerators
+get by far the largest gradients. `sharp slices`: every point belongs to one slot. `even slices`:
+every point belongs to all slots alike, so that tokens hardly differ. In these three the tokens are
+mixed by attention. `one far point`: the values of one point are 10,000 times those of the others.
+Attention among such tokens jumps from one to another at the slightest rounding, so they are mixed
+without it.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorProblem:
-    """Shape and axis, and the dtype to which the inputs are rounded.
+    """The shape and axis of the operations, and the dtype to which their inputs are rounded.
 
-    Rounded once, so that eager, the kernels and fp64 start from the same numbers.
+    They are rounded once, so that eager, the kernels and fp64 start from the same numbers.
     """
 
     over: Axis = "slots"
@@ -65,30 +66,31 @@ class OperatorProblem:
 
 
 def prepared(inputs: Tensors, way: Way) -> Tensors:
-    """Inputs as the way takes them: under autocast query and values are bf16, the others not."""
-    found = {}
+    """Inputs in the dtypes of the way: under autocast all but the parameters are bf16."""
+    cast_inputs = {}
     for name, tensor in inputs.items():
         cast = way.autocast and name not in PARAMETERS
         dtype = torch.bfloat16 if cast else way.dtype
-        found[name] = tensor.to(dtype).requires_grad_(name in LEAVES)
-    return found
+        cast_inputs[name] = tensor.to(dtype).requires_grad_(name in LEAVES)
+    return cast_inputs
 
 
 def outputs_and_gradients(problem: OperatorProblem, given: Tensors, way: Way) -> Tensors:
-    """All that the operations give, and the gradients of a fixed functional of it, by name.
+    """By name the outputs of the operations, and the gradients of a fixed function of them.
 
-    Over the slots twice: by slice and deslice, and by `couple`, which has kernels of its own.
+    Over the slots there are two sets: by slice and deslice, and by `couple`, which has kernels of
+    its own.
     """
     with tf32_products(way.tf32):
         with autocast(way, problem.device):
             outputs, tokens = _slice_and_deslice(problem, given, way)
-        found = _with_gradients(outputs, tokens, given)
+        results = _with_gradients(outputs, tokens, given)
         if problem.over == "slots":
             with autocast(way, problem.device):
                 outputs, tokens = _couple(problem, given, way)
             coupled = _with_gradients(outputs, tokens, given)
-            found |= {f"coupled: {name}": tensor for name, tensor in coupled.items()}
-    return found
+            results |= {f"coupled: {name}": tensor for name, tensor in coupled.items()}
+    return results
 
 
 def _slice_and_deslice(
@@ -149,10 +151,10 @@ def _mix(problem: OperatorProblem, given: Tensors, means: Tensor) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _inputs(problem: OperatorProblem, number: int = 0) -> Tensors:
-    """In fp64, rounded to the problem's dtype, by name; cotangents among them."""
+    """Inputs and cotangents by name, rounded to the problem's dtype and stored in fp64."""
     draw = generator(number, "operators")
     b, n, h, g, d = problem.batch, problem.points, problem.heads, problem.slices, problem.width
-    # Means of random values are small; so scaled, the tokens are of the order of one.
+    # Means of random values are small; with this scale the tokens are of the order of one.
     scale = (n / d if problem.over == "points" else n / (g * d)) ** 0.5
     shapes = {
         "query": (b, n, h, d), "values": (b, n, h, d), "slot_weight": (g, d), "slot_bias": (g,),
@@ -181,5 +183,5 @@ def _bring_to(regime: Regime, drawn: Tensors) -> None:
 
 
 def inputs_of(problem: OperatorProblem) -> Tensors:
-    """What the problem starts from, in fp64, for whoever computes it in another way."""
+    """The inputs of the problem in fp64, to compute it in another way."""
     return dict(_inputs(problem))

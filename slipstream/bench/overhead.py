@@ -1,7 +1,8 @@
-"""What a training step costs beyond the bare step of the model: data, loss, optimiser, records.
+"""How much longer a step of the trainer takes than the bare step of the model.
 
-The bare step is that of `bench model`: forward, backward, on inputs that lie on the device. Blocks
-of steps of the two take turns, each ended by waiting for the device.
+The trainer's step includes data, loss, optimiser and records. The bare step is that of `bench
+model`: forward and backward on inputs that are on the device. Blocks of steps of the two take
+turns, and at the end of each the device is waited for.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ SCHEMA = Schema(
 )
 """3 coordinates, 5 features, 4 outputs: those of `bench model`."""
 SPARE = 4
-"""Rows of a sample for each that a step draws."""
+"""A sample has this many rows for each row that a step draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overhead:
-    """What is measured."""
+    """The step to measure: its points, dtype and how it is run."""
 
     points: int
     dtype: Literal["fp32", "bf16"] = "bf16"
@@ -89,14 +90,14 @@ def measure_overhead(
     for turn in range(blocks + 1):
         for name, step in ways.items():
             taken = _milliseconds(step, block, device)
-            if turn:  # the first warms up
+            if turn:  # the first turn warms up
                 times[name].append(taken)
-    found = {f"{name}_ms": quantile(taken, 0.5) for name, taken in times.items()}
+    medians = {f"{name}_ms": quantile(taken, 0.5) for name, taken in times.items()}
     rows = run.history("train")
     return {
         "points": wanted.points, "dtype": wanted.dtype, "dots": wanted.dots,
         "compiled": wanted.compiled, "workers": wanted.workers, "block": block, "times": times,
-        **found, "ratio": found["trainer_ms"] / found["bare_ms"],
+        **medians, "ratio": medians["trainer_ms"] / medians["bare_ms"],
         "launches": "one by one" if trainer.one_by_one else "CUDA graph",
         "records": len(rows), "kernels": rows[-1]["kernels"], "peak_gb": rows[-1]["peak_gb"],
     }  # fmt: skip
@@ -112,7 +113,7 @@ def _case(wanted: Overhead) -> Case:
 
 
 def _milliseconds(step: Callable[[], object], count: int, device: str) -> float:
-    """Of one of so many steps, the device idle before and after."""
+    """The mean milliseconds of `count` steps; the device is idle before and after them."""
     _wait(device)
     started = time.perf_counter()
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Runs parity cases and makes records of them: every error by name, in every family and dtype."""
+"""Runs parity cases and writes records of them: every error by name, in every family and dtype."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, device_name
 
 POINTS = {"cuda": (2003, 3001), "cpu": (45, 45)}
-"""Of operators and of models; Triton's interpreter takes milliseconds for each tile."""
+"""Points of operators and of models; few on a CPU, where the interpreter takes ms for a tile."""
 
 
 def all_cases(device: str) -> list[ParityCase]:
-    """Every row; without a GPU, those that Triton's interpreter can do, with few points."""
+    """All cases; without a GPU those that Triton's interpreter can compute, with few points."""
     kind = torch.device(device).type
     operators, models = POINTS[kind]
     rows: list[ParityCase] = [
@@ -52,7 +52,7 @@ def all_cases(device: str) -> list[ParityCase]:
 def run_parity(
     cases: Sequence[ParityCase], out: Path, *, device: str, workers: int
 ) -> Iterator[dict[str, Any]]:
-    """Check every case; one record a case, yielded as it is written, in the order they end."""
+    """Check every case, and yield its record when it is written, in the order in which they end."""
     common = {"device": device_name(torch.device(device)), "commit": commit()}
     work = partial(check_case, device=device)
     for case, outcome in run_tasks(as_tasks(cases), work, workers=workers):
@@ -104,15 +104,15 @@ def _quick_cases(device: str) -> list[OperatorCase]:
 def as_record(case: ParityCase, outcome: Outcome) -> dict[str, Any]:
     """The fields of a case's record."""
     verdict = outcome.result
-    found = verdict.as_json() if isinstance(verdict, Verdict) else {"green": False}
+    judged = verdict.as_json() if isinstance(verdict, Verdict) else {"green": False}
     return {
-        "name": case.name, "family": case.kind, "case": asdict(case), **found,
+        "name": case.name, "family": case.kind, "case": asdict(case), **judged,
         "seconds": round(outcome.seconds, 2), "error": outcome.error,
     }  # fmt: skip
 
 
 def _check_operators(case: OperatorCase, device: str) -> Verdict:
-    """The precisions of bf16 products are held to eager under autocast, others to eager bf16."""
+    """The verdict on an operator; bf16 products are compared with eager under autocast."""
     dtype = TORCH_DTYPES[case.dtype]
     problem = OperatorProblem(
         over=case.over, slices=case.slices, width=case.width, dtype=dtype, points=case.points,

@@ -1,4 +1,4 @@
-"""What parity is checked on, as rows of data, and how the rows go to processes."""
+"""The cases of parity as rows of data, and how they are distributed to processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TORCH_DTYPES: dict[Dtype, torch.dtype] = {
 }
 COUPLED = tuple(v.name for v in VARIANTS.values() if v.stream != "pointwise")
 SHAPES = (("baseline", 32), ("baseline", 48), ("untied-ln", 32), ("slice-once", 32))
-"""Variants and slice counts that between them run every kernel."""
+"""Variants and slice counts that together run every kernel."""
 REGIMES = {
     "idle slots": (8, 32, 48, 256),
     "sharp slices": (32, 48),
@@ -53,13 +53,13 @@ class OperatorCase:
 
     @property
     def task(self) -> tuple[object, ...]:
-        """Cases of one task share kernels: what G is a multiple of is compiled in, G is not."""
+        """Cases of one task share kernels: compiled code depends on whether 16 divides G only."""
         aligned = self.slices % 16 == 0
         return (self.kind, self.width, self.dtype, self.precision, aligned)
 
     @property
     def seconds(self) -> float:
-        """Roughly, on a GPU: almost all of it is compilation, and wide exact products take long."""
+        """A rough time on a GPU: mostly compilation, which is long for wide, exact products."""
         exact = 1 if self.precision == "bf16" else 4
         return exact * (0.3 + (self.width / 64) ** 1.5)
 
@@ -112,7 +112,7 @@ class SpecialCase:
 
     @property
     def task(self) -> tuple[object, ...]:
-        """Of its own; but those that take a good part of the memory come one after another."""
+        """A task for each case; but those that need much memory share one and run in turn."""
         return (self.check,) if self.check == "past 32 bits" else (self.name,)
 
 
@@ -147,7 +147,7 @@ def model_cases(points: int) -> list[ModelCase]:
 
 
 def special_cases(points: int) -> list[SpecialCase]:
-    """What a grid of shapes does not show."""
+    """Cases for what a grid of shapes does not show."""
     rows = [SpecialCase(check="trajectory", variant=v, points=points, seconds=20) for v in COUPLED]
     for variant, slices in SHAPES:
         at = {"variant": variant, "slices": slices, "points": points}
@@ -188,7 +188,7 @@ def special_cases(points: int) -> list[SpecialCase]:
 
 
 def as_tasks(cases: Iterable[ParityCase]) -> list[list[ParityCase]]:
-    """Cases that share kernels together; the longest task first, so that none is left over."""
+    """Tasks of cases that share kernels; long ones first, so that none runs alone at the end."""
     tasks: dict[tuple[object, ...], list[ParityCase]] = {}
     for case in cases:
         tasks.setdefault(case.task, []).append(case)
@@ -196,7 +196,7 @@ def as_tasks(cases: Iterable[ParityCase]) -> list[list[ParityCase]]:
 
 
 def _seconds(task: list[ParityCase]) -> float:
-    """A special case takes its time; of others the first compiles what the rest uses."""
+    """A rough time of a task: its first case compiles the kernels that the others use."""
     return task[0].seconds * (1 + 0.1 * len(task))
 
 
@@ -215,7 +215,7 @@ def cpu_cases() -> list[OperatorCase]:
 def _families(
     over: Axis, slices: int, width: int, dtype: Dtype, precision: str
 ) -> list[Literal["single-tile", "blocked"]]:
-    """`blocked` takes every shape; the other one where the plan itself would take it."""
-    problem = Operation("cuda", DTYPES[dtype], slices, width, width, over)
-    fits = make_plan(problem, precision=precision).family == "single-tile"
+    """`blocked` for every shape, and `single-tile` where the plan would choose it."""
+    operation = Operation("cuda", DTYPES[dtype], slices, width, width, over)
+    fits = make_plan(operation, precision=precision).family == "single-tile"
     return ["single-tile", "blocked"] if fits else ["blocked"]

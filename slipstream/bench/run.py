@@ -1,4 +1,4 @@
-"""Runs measurements and makes records of them: correctness first, speed only behind it."""
+"""Runs measurements and writes records of them; only what passed the gate is timed."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, device_name, package_version
 
 WARMUP, FEWEST_REPEATS, BUDGET_S = 3, 5, 15.0
-"""Long steps are repeated less often, so that one subject takes no more than the budget."""
+"""Long steps are repeated less often, so that a subject takes at most the budget in seconds."""
 MEMORY_SHARE = 0.8
-"""Subjects take turns where their peaks together fit into this share of the memory.
+"""Subjects take turns if the sum of their peaks fits into this share of the memory.
 
-Each keeps what it once had in the allocator's cache; where that does not fit, every turn would
-begin with freeing what the other one left.
+The allocator's cache keeps the memory that each once had. If it did not fit, every turn would begin
+with freeing the memory of the previous one.
 """
 
 
 def run_cases(
     cases: Sequence[Case], subjects: tuple[Subject, ...], out: Path, *, command: str, repeats: int
 ) -> Iterator[dict[str, Any]]:
-    """Measure every case; one record a case, yielded as it is written.
+    """Measure every case, and yield its record when it is written.
 
-    A process of its own does the work and is replaced should it die.
+    A separate process does the work, and is replaced if it dies.
     """
     common = {"commit": commit(), "peer": package_version("flashslice"), "command": command}
     work = partial(measure_case, subjects=subjects, repeats=repeats)
@@ -55,7 +55,7 @@ def run_cases(
 
 
 def succeeded(record: dict[str, Any]) -> bool:
-    """Whether our kernels passed the gate and were timed, or ran out of memory, as some must."""
+    """Whether our kernels were timed, or ran out of memory, which the largest cases may."""
     ours = record["results"].get("fused", {})
     return "ms" in ours or bool(ours.get("out_of_memory"))
 
@@ -63,8 +63,8 @@ def succeeded(record: dict[str, Any]) -> bool:
 def measure_case(
     case: Case, *, subjects: tuple[Subject, ...], repeats: int, device: str = "cuda"
 ) -> dict[str, Any]:
-    """The gate's verdict, and time and memory of every subject; ours only behind a green gate."""
-    torch._dynamo.reset()  # once: what is compiled for this case is timed further down
+    """The gate's verdict, and time and memory of every subject; ours only if the gate is green."""
+    torch._dynamo.reset()  # only here: what is compiled from now on is timed below
     verdict = check(case, device)
     results: dict[str, dict[str, Any]] = {}
     steps: dict[str, Callable[[], Tensor]] = {}
@@ -85,9 +85,9 @@ def measure_case(
 def _prepare(
     case: Case, subject: Subject, device: str
 ) -> tuple[dict[str, Any], Callable[[], Tensor] | None]:
-    """Build a subject, run it, and take its memory; or say why it cannot be measured.
+    """Build a subject, run it and measure its memory; its result and step, or why there is none.
 
-    The memory is what it adds to what was there: the same as alone, since only one runs at a time.
+    The memory is what it adds to that of the others, as if it were alone: one runs at a time.
     """
     before = allocated_gb(device)
     try:
@@ -101,7 +101,7 @@ def _prepare(
             torch.cuda.synchronize()
     except torch.OutOfMemoryError:
         return {"out_of_memory": True}, None
-    except Exception as raised:  # one subject that fails is no reason to lose the others
+    except Exception as raised:  # if one subject fails, the others are measured nevertheless
         if device_lost():
             raise
         return {"not_measured": describe_error(raised)}, None
@@ -114,17 +114,17 @@ def _time(
     repeats: int,
     device: str,
 ) -> None:
-    """Add the times to the results: of all in turns, or of one after the other."""
+    """Add the times to the results; subjects take turns, or run one after the other."""
     peaks = sum(results[subject]["peak_gb"] for subject in steps)
     together = peaks <= MEMORY_SHARE * total_gb(device)
     for group in [dict(steps)] if together else [{s: step} for s, step in steps.items()]:
         slowest = max((results[subject]["step_s"] for subject in group), default=0.0)
         count = int(min(repeats, max(FEWEST_REPEATS, BUDGET_S / max(slowest, 1e-9))))
         times = interleaved_ms(dict(group), warmup=WARMUP, repeats=count, device=device)
-        for subject, found in times.items():
+        for subject, own in times.items():
             results[subject] |= {
-                "ms": quantile(found, 0.5), "ms_20": quantile(found, 0.2),
-                "ms_80": quantile(found, 0.8), "repeats": count,
+                "ms": quantile(own, 0.5), "ms_20": quantile(own, 0.2),
+                "ms_80": quantile(own, 0.8), "repeats": count,
                 "in_turns_with": [other for other in group if other != subject],
             }  # fmt: skip
         _free()
@@ -133,7 +133,7 @@ def _time(
 
 
 def _free() -> None:
-    """Give unused memory back to the device; after an out-of-memory, all of it."""
+    """Give unused memory back to the device, also after a subject ran out of it."""
     gc.collect()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()

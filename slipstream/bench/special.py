@@ -1,4 +1,4 @@
-"""Checks that are not a matter of shape: each a function of a case and a device to a verdict."""
+"""Checks beyond the grid of shapes: each is a function from a case and a device to a verdict."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from slipstream.bench.subjects import checkpoint_blocks
 
 STEPS, LEARNING_RATE = 60, 1e-4
 TRAJECTORY_LIMIT = 2e-6
-"""Relative distance of all parameters after the steps."""
+"""Largest relative distance of all parameters after the steps."""
 COMPILED_SLACK = 8.0
-"""On the limits: the compiler also changes what is not a kernel of ours: ten times for `ieee`."""
+"""Factor on the limits, ten in all for `ieee`: the compiler also changes what is no kernel."""
 ONE_POINT_SLACK = 8.0
 EVEN_TEMPERATURE = 1e-5
 """Error of the temperature's gradient that passes where weights are almost even: the single-tile
-kernel takes the logits from the weights again, which costs digits there. Seen: 4e-6."""
+kernel computes the logits back from the weights, which loses digits there. Seen: 4e-6."""
 COMPILERS = {"cuda": "inductor", "cpu": "aot_eager"}
-"""On the CPU the kernels are interpreted: what a compiler would make of the rest says nothing."""
+"""On a CPU the kernels are interpreted, and compiling the rest would check nothing of them."""
 
 
 def run_special(case: SpecialCase, device: str) -> Verdict:
@@ -52,10 +52,10 @@ def run_special(case: SpecialCase, device: str) -> Verdict:
 
 
 def trajectory(case: SpecialCase, device: str) -> Verdict:
-    """Train fused and eager from one start; the parameters stay together.
+    """Train fused and eager from the same initial values, and compare the parameters.
 
-    They part by no more than 2e-6, or than twice what eager parts from itself when its points come
-    in another order: AdamW turns a gradient that is nothing but rounding into a whole step.
+    Their distance must be at most 2e-6, or twice that of two eager runs whose points come in
+    another order: AdamW turns a gradient that is nothing but rounding into a whole step.
     """
     problem = _problem(case, device)
     eager = _train(problem, Way(), 0)
@@ -65,8 +65,8 @@ def trajectory(case: SpecialCase, device: str) -> Verdict:
     verdict = compared(
         {"parameters": _apart(fused, eager)}, {"parameters": max(TRAJECTORY_LIMIT, 2 * own)}
     )
-    found = {"eager in another order": own, "last loss": _apart(fused[-1:], eager[-1:])}
-    return replace(verdict, ratios=verdict.ratios | found)
+    distances = {"eager in another order": own, "last loss": _apart(fused[-1:], eager[-1:])}
+    return replace(verdict, ratios=verdict.ratios | distances)
 
 
 def _train(problem: ModuleProblem, way: Way, order: int) -> list[Tensor]:
@@ -93,8 +93,8 @@ def _apart(one: list[Tensor], other: list[Tensor]) -> float:
 def one_point(case: SpecialCase, device: str) -> Verdict:
     """The gate on slice and deslice of a cloud of a single point, with some slack.
 
-    A single point's tokens are its values whatever the weights, so that gradients of the slots are
-    what cancellation leaves, orders of magnitude below the others.
+    The tokens of a single point are its values whatever the weights are. The gradients of the slots
+    are what cancellation leaves, orders of magnitude below the others.
     """
     problem, way = _operators(case, device), Way("fused", case.precision)
     return judge(
@@ -103,15 +103,15 @@ def one_point(case: SpecialCase, device: str) -> Verdict:
 
 
 def one_point_model(case: SpecialCase, device: str) -> Verdict:
-    """The same for a model."""
+    """The gate on a model of a single point."""
     return judge_module(_problem(case, device).case, device, slack=ONE_POINT_SLACK)
 
 
 def regime(case: SpecialCase, device: str) -> Verdict:
-    """The gate on operations as a trained model has them; the check's name says which.
+    """The gate on operations in a state that a trained model may have; the check names the state.
 
     Random inputs are not enough. Slots without points once spoiled the gradients of all others, and
-    ended the training of baselines with G = 8 and 256, where every other case was green.
+    ended the training of baselines with G = 8 and 256, while every other case was green.
     """
     problem = replace(_operators(case, device), regime=cast(operators.Regime, case.check))
     autocast = case.precision in ("bf16", "bf16v")
@@ -123,11 +123,12 @@ def regime(case: SpecialCase, device: str) -> Verdict:
 def _even_floors(bf16: bool) -> dict[str, float]:
     """Errors that pass where weights are almost even.
 
-    In bf16 the mass is the sum of the rounded weights that the numerator was summed with. Weights
-    that are all alike are rounded alike, so that it is off by their rounding, and tokens are not.
+    In bf16 the mass is the sum of rounded weights, by which the numerator is summed too. Weights
+    that are all alike are all rounded in the same direction, so the mass is off by that rounding;
+    it cancels in the tokens.
     """
-    found = {"gradient of temperature": EVEN_TEMPERATURE}
-    return found | {"mass": BF16_FLOOR} if bf16 else found
+    floors = {"gradient of temperature": EVEN_TEMPERATURE}
+    return floors | {"mass": BF16_FLOOR} if bf16 else floors
 
 
 def batch_of_two(case: SpecialCase, device: str) -> Verdict:
@@ -145,7 +146,7 @@ def checkpointing(case: SpecialCase, device: str) -> Verdict:
 
 
 def compiled(case: SpecialCase, device: str) -> Verdict:
-    """One graph under torch.compile, as close to fp64 as the gate wants, with some slack."""
+    """The gate, with some slack, on a model that torch.compile turns into a single graph."""
     problem = _problem(case, device)
     backend = COMPILERS[torch.device(device).type]
     torch._dynamo.reset()
@@ -157,8 +158,8 @@ def compiled(case: SpecialCase, device: str) -> Verdict:
 
     def through_the_compiler(way: Way, draw: int) -> Tensors:
         _, inputs, cotangent = problem.setting(way, draw=draw)
-        found = outputs_and_gradients(whole, inputs, cotangent, way, device)
-        return {name.removeprefix("_orig_mod."): tensor for name, tensor in found.items()}
+        results = outputs_and_gradients(whole, inputs, cotangent, way, device)
+        return {name.removeprefix("_orig_mod."): tensor for name, tensor in results.items()}
 
     return judge(
         yardstick_of(problem), way, problem=through_the_compiler, slack=COMPILED_SLACK,
@@ -167,14 +168,14 @@ def compiled(case: SpecialCase, device: str) -> Verdict:
 
 
 def _compile_in_this_process() -> None:
-    """Many processes compile at once already."""
+    """Let the compiler start no processes of its own: many compile at the same time already."""
     import torch._inductor.config as config
 
     config.compile_threads = 1
 
 
 def strided(case: SpecialCase, device: str) -> Verdict:
-    """Inputs that are views with gaps between points, or heads before points: the same bits."""
+    """Inputs that are views, with gaps or axes in another order, give the same bits."""
     problem, way = _operators(case, device), Way("fused", case.precision)
     given = operators.prepared(operators.inputs_of(problem), way)
     plain = operators.outputs_and_gradients(problem, given, way)
@@ -183,14 +184,14 @@ def strided(case: SpecialCase, device: str) -> Verdict:
         "heads first": lambda t: t.transpose(1, 2).contiguous().transpose(1, 2),
         "width first": lambda t: t.transpose(1, 3).contiguous().transpose(1, 3),
     }
-    found: Tensors = {}
+    results: Tensors = {}
     for what, view in views.items():
         changed = dict(given)
         for name in ("query", "values", "cotangent of out"):
             changed[name] = view(given[name].detach()).requires_grad_(given[name].requires_grad)
         outputs = operators.outputs_and_gradients(problem, changed, way)
-        found |= {f"{name}, {what}": tensor for name, tensor in outputs.items()}
-    return bitwise(found, {f"{n}, {what}": t for what in views for n, t in plain.items()})
+        results |= {f"{name}, {what}": tensor for name, tensor in outputs.items()}
+    return bitwise(results, {f"{n}, {what}": t for what in views for n, t in plain.items()})
 
 
 def _with_gaps(tensor: Tensor) -> Tensor:
@@ -199,12 +200,12 @@ def _with_gaps(tensor: Tensor) -> Tensor:
 
 
 def graph_inference(case: SpecialCase, device: str) -> Verdict:
-    """A captured forward pass, replayed on other inputs, gives what an eager one gives."""
+    """A captured forward pass, replayed on other inputs, gives the same bits as an eager one."""
     return _replayed(case, device, training=False)
 
 
 def graph_training(case: SpecialCase, device: str) -> Verdict:
-    """The same for the output and all gradients of a forward and backward pass."""
+    """A captured forward and backward pass, replayed, gives the bits of an eager one."""
     return _replayed(case, device, training=True)
 
 

@@ -1,4 +1,4 @@
-"""Who is measured: our fused kernels, the reference, and the authors' package if installed."""
+"""The subjects of measurements: our kernels, the reference, the authors' package if installed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PEER_FLAGS = {
     "untied": {"untie_slice_weights": True},
     "mlp-only": {"mlp_only": True},
 }
-"""The variants that flashslice 0.3.0 has with its kernels on, and what it calls them."""
+"""The variants for which flashslice 0.3.0 has kernels, with its arguments for them."""
 
 
 def has_peer() -> bool:
@@ -54,7 +54,7 @@ def build(case: Case, impl: Impl, precision: str | None = None) -> nn.Module:
 
 
 def plan_of(case: Case, impl: Impl, precision: str | None, device: str) -> str:
-    """Which kernels a case runs, as a model says it."""
+    """The kernels that a case runs, as `Transolver.kernels` says it."""
     size = Size(layers=1, slices=case.slices, heads=case.heads)
     model = Transolver(
         COORDS, FEATURES, OUTPUTS, variant=case.variant, size=size, impl=impl, precision=precision
@@ -65,7 +65,7 @@ def plan_of(case: Case, impl: Impl, precision: str | None, device: str) -> str:
 
 @torch.no_grad()
 def spread_slots(module: nn.Module) -> nn.Module:
-    """Give the slots weights as after training: initial ones weigh every slot nearly the same."""
+    """Spread the slots as training does; with initial values all slots weigh nearly the same."""
     for name, parameter in module.named_parameters():
         if "slots" in name and not name.endswith("temperature"):
             drawn = torch.randn(parameter.shape, generator=generator(1, name))
@@ -74,7 +74,8 @@ def spread_slots(module: nn.Module) -> nn.Module:
 
 
 class Checkpointed(nn.Module):
-    """A block whose activations are computed again in the backward pass. Nothing in it is drawn."""
+    """A block whose activations are computed again in the backward pass; it draws no random
+    numbers, so their state need not be preserved."""
 
     def __init__(self, block: nn.Module) -> None:
         super().__init__()
@@ -96,11 +97,11 @@ def checkpoint_blocks(model: nn.Module) -> nn.Module:
 
 
 def draw_inputs(case: Case, batch: int = 1, number: int = 0) -> list[Tensor]:
-    """What the model (coordinates, features) or the layer (channels) of a case takes."""
+    """Random inputs of a case: coordinates and features of a model, or channels of a layer."""
     draw = generator(number, "inputs")
     if case.what == "model":
         return [torch.rand(batch, case.points, w, generator=draw) for w in (COORDS, FEATURES)]
-    # Random numbers for millions of points take longer than what is measured on them.
+    # Random numbers for millions of points would take longer than the measurement: rows repeat.
     some = torch.randn(batch, min(case.points, 1 << 16), Size().width, generator=draw)
     return [some.repeat(1, -(-case.points // some.shape[1]), 1)[:, : case.points].contiguous()]
 
@@ -108,7 +109,7 @@ def draw_inputs(case: Case, batch: int = 1, number: int = 0) -> list[Tensor]:
 def make_step(case: Case, subject: Subject, device: str = "cuda") -> Callable[[], Tensor]:
     """A training step (forward, backward, gradients dropped) or an inference step.
 
-    Raises ValueError with the reason where the peer has no such case.
+    Raises ValueError, with the reason, if the peer has no such case.
     """
     if subject == "flashslice":
         module = _peer(case).to(device)
@@ -123,8 +124,8 @@ def make_step(case: Case, subject: Subject, device: str = "cuda") -> Callable[[]
 
     def forward() -> Tensor:
         with torch.autocast(kind, torch.bfloat16, enabled=case.dtype == "bf16"):
-            found = call(*inputs)
-        return found[0] if isinstance(found, tuple) else found
+            output = call(*inputs)
+        return output[0] if isinstance(output, tuple) else output
 
     def train() -> Tensor:
         loss = forward().float().square().mean()
@@ -137,7 +138,7 @@ def make_step(case: Case, subject: Subject, device: str = "cuda") -> Callable[[]
 
 
 def _peer(case: Case) -> nn.Module:
-    """flashslice has its precision in a global; it is set here, right before it is used."""
+    """The peer's model or layer. Its precision is a global of flashslice, which is set here."""
     if case.variant not in PEER_FLAGS:
         raise ValueError(f"flashslice has no kernels for the variant {case.variant!r}")
     package = importlib.import_module("flashslice")

@@ -9,7 +9,7 @@ from slipstream.bench.cases import Case
 
 Record = dict[str, Any]
 FLATNESS_LIMITS = {"model": 1.01, "layer": 1.05}
-"""Largest over smallest peak memory over the slice counts."""
+"""Limits on the largest over the smallest peak memory among slice counts."""
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
@@ -18,7 +18,7 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 
 def measurements(records: list[Record]) -> str:
-    """Rows, eager reference, ours, peer, and the ratios between them."""
+    """A row for each case: eager reference, ours, peer, and the ratios between them."""
     head = [
         "case", "eager ms (GB)", "ours ms (GB)", "flashslice ms (GB)", "speed-up over eager",
         "memory saved over eager", "time: flashslice / ours", "memory: ours / flashslice", "gate",
@@ -72,18 +72,21 @@ def _number(value: float | None, unit: str = "") -> str:
 
 
 def flatness(records: list[Record]) -> list[str]:
-    """Of training steps that differ in the slice count alone: is our memory the same in all?"""
+    """A sentence for each group of training steps that differ in the slice count only.
+
+    It says whether our memory is the same in all of them.
+    """
     groups: dict[tuple[object, ...], list[tuple[Case, float]]] = {}
     for record in records:
         case, ours = Case.of(record), record["results"].get("fused") or {}
         if "ms" in ours and case.training:
             groups.setdefault(case.apart_from("slices"), []).append((case, ours["peak_gb"]))
     lines = []
-    for found in groups.values():
-        slices, peaks = sorted(case.slices for case, _ in found), [peak for _, peak in found]
+    for group in groups.values():
+        slices, peaks = sorted(case.slices for case, _ in group), [peak for _, peak in group]
         if len(set(slices)) < 3 or not min(peaks):
             continue
-        case, ratio = found[0][0], max(peaks) / min(peaks)
+        case, ratio = group[0][0], max(peaks) / min(peaks)
         limit = FLATNESS_LIMITS[case.what]
         verdict = "flat" if ratio <= limit else "NOT FLAT"
         lines.append(
@@ -94,14 +97,14 @@ def flatness(records: list[Record]) -> list[str]:
 
 
 def parity(records: list[Record]) -> str:
-    """Counts and the worst ratio of every family, dtype and precision; then what failed."""
+    """Counts and the worst ratio of every family, dtype and precision, then a list of failures."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         case = record["case"]
         kind = record["family"]
         kind = f"special: {case['check']}" if kind == "special" else kind
         groups.setdefault((kind, case["dtype"], case["precision"]), []).append(record)
-    rows = [_parity_row(key, found) for key, found in sorted(groups.items())]
+    rows = [_parity_row(key, group) for key, group in sorted(groups.items())]
     head = ["what", "dtype", "precision", "green", "bitwise twice", "worst", "limit", "where"]
     green = sum(record["green"] for record in records)
     parts = [provenance(records), f"{green} of {len(records)} green.\n", table(head, rows)]
@@ -132,28 +135,28 @@ def _excess(record: Record) -> float:
 
 
 def failure(record: Record) -> str:
-    """Why a parity case is not green, in a line."""
+    """A line that says why a parity case is not green."""
     if record["error"]:
         return f"{record['name']}: {one_line(record['error'])}"
     if record["worst"] is None:
         return f"{record['name']}: {record['tensor']} is not finite"
-    said = f"{record['tensor']} {record['worst']:.3g}, at most {record['limit']:.3g}"
+    excess = f"{record['tensor']} {record['worst']:.3g}, at most {record['limit']:.3g}"
     twice = "" if record["deterministic"] else "; two runs differ"
-    return f"{record['name']}: {said}{twice}"
+    return f"{record['name']}: {excess}{twice}"
 
 
 def provenance(records: list[Record]) -> str:
-    """Device, versions, commits and dates of a set of records, in a sentence."""
+    """A sentence with the device, versions, commits and dates of records."""
     if not records:
         return "No records.\n"
     commits = ", ".join(sorted({record["commit"] or "unknown" for record in records}))
     devices = ", ".join(sorted({record["device"] for record in records if record["device"]}))
     dates = sorted(record["time"][:10] for record in records)
     days = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
-    found = dict(records[-1]["versions"])
+    packages = dict(records[-1]["versions"])
     if records[-1].get("peer"):
-        found["flashslice"] = records[-1]["peer"]
-    versions = ", ".join(f"{name} {version}" for name, version in found.items())
+        packages["flashslice"] = records[-1]["peer"]
+    versions = ", ".join(f"{name} {version}" for name, version in packages.items())
     return f"{devices or 'Unknown device'}; {versions}; commit {commits}; {days}.\n"
 
 
@@ -163,13 +166,13 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def one_line(text: str, length: int = 160) -> str:
-    """A text for a cell of a table: no line breaks, no bars, not too long."""
+    """A text for a cell of a table, without line breaks and bars, shortened to `length`."""
     flat = " ".join(text.split()).replace("|", "/")
     return flat if len(flat) <= length else flat[: length - 3] + "..."
 
 
 def data(record: dict[str, Any]) -> str:
-    """Draws from a store, as `bench data` measured them."""
+    """The record of `bench data` as markdown: draws from a store, and the ingest of a mesh."""
     window, exact, whole = (record[f"{way}_ms"] for way in ("window", "exact", "whole"))
     sizes = f"{record['points']:,} of {record['rows']:,} rows ({record['bytes'] / 1e9:.1f} GB)"
     lines = [
@@ -195,18 +198,18 @@ def data(record: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _mesh(found: dict[str, Any]) -> list[str]:
-    """The ingest of a mesh."""
+def _mesh(mesh: dict[str, Any]) -> list[str]:
+    """Lines about the ingest of a mesh."""
     size, read, peak, start = (
-        found[f"{what}_bytes"] / 1e9 for what in ("uncompressed", "read", "peak", "start")
+        mesh[f"{what}_bytes"] / 1e9 for what in ("uncompressed", "read", "peak", "start")
     )
     return [
-        f"A volume mesh of {found['points']:,} points and {found['cells']:,} cells, {size:.2f} GB"
+        f"A volume mesh of {mesh['points']:,} points and {mesh['cells']:,} cells, {size:.2f} GB"
         f" uncompressed, {read:.2f} of them read:",
         "",
         "| ingest | |",
         "| --- | --- |",
-        f"| million points a second | {found['points_per_second'] / 1e6:.2f} |",
+        f"| million points a second | {mesh['points_per_second'] / 1e6:.2f} |",
         f"| peak memory, GB | {peak:.2f} ({start:.2f} before it began) |",
         f"| peak over uncompressed size | {peak / size:.2f} |",
     ]

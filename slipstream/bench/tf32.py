@@ -1,4 +1,4 @@
-"""TF32 products of torch itself: a GPU's own, or on a CPU what they would be."""
+"""TF32 products of torch itself: those of the GPU, imitated on a CPU by rounding the factors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FACTORS: dict[Callable[..., Any], tuple[int, int]] = {
 
 @contextmanager
 def tf32_products(allowed: bool) -> Iterator[None]:
-    """Let torch's own fp32 products be TF32, or not; those of the backward pass too."""
+    """Allow TF32 for torch's own fp32 products, or forbid it, in the backward pass too."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = allowed
     imitated = allowed and not torch.cuda.is_available()
@@ -34,7 +34,7 @@ def tf32_products(allowed: bool) -> Iterator[None]:
 
 
 def rounded_to_tf32(tensor: Tensor) -> Tensor:
-    """To eleven binary digits, half away from zero, as cuBLAS does it."""
+    """The tensor rounded to eleven binary digits, half away from zero, as cuBLAS does."""
     return ((tensor.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
 
 

@@ -1,7 +1,7 @@
-"""Finds the fastest tile of every kernel for a list of problems, by trying.
+"""Finds the fastest tile of every kernel for a list of shapes, by measuring candidates.
 
-Candidates are compiled first, by many processes at once (a compilation takes seconds, a measurement
-milliseconds), then timed one after another in one. The result is a tile table.
+Many processes compile the candidates first, since a compilation takes seconds and a measurement
+milliseconds. Then one process times them one after another. The result is a tile table.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from slipstream.kernels.operands import Backward, Operands
 from slipstream.kernels.tiles import Tile, TileTable, table_for
 
 ANY = 1_000_000_000
-"""A bound that holds every slice count."""
+"""A bound above every slice count."""
 COMPILE_POINTS = 1 << 13
-"""Nothing compiled depends on how many points there are, so that few will do."""
+"""Points when compiling; few, since compiled kernels do not depend on their number."""
 JOBS_PER_TASK = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuneCase:
-    """One kernel on one problem, and the largest problem that the row it makes is for."""
+    """One kernel at one shape, and the largest slice count for which its row of the table is."""
 
     kernel: str
     precision: str
@@ -61,7 +61,7 @@ class Timing:
 
 
 class Inputs:
-    """What the kernels of a case read. Points repeat: drawing millions takes longer than timing."""
+    """What the kernels of a case read. Points repeat, as drawing millions would take too long."""
 
     def __init__(self, case: TuneCase, device: str) -> None:
         draw = generator(0, "tune")
@@ -93,7 +93,7 @@ class Inputs:
         )
 
     def backward_blocked(self, o: Operands, of: Backward) -> object:
-        """Its two kernels are timed together, one of them varied."""
+        """Both kernels of the backward, which are timed together while the tile of one varies."""
         return launch.backward_blocked(o, of, self.stats)
 
 
@@ -111,7 +111,7 @@ KERNELS: dict[str, Callable[[Inputs, Operands], object]] = {
     "blocked/pair_backward_points": lambda i, o: i.backward_blocked(o, i.of_pair),
     "blocked/pair_backward_slots": lambda i, o: i.backward_blocked(o, i.of_pair),
 }
-"""How each kernel is called; a new one needs a row here and is swept with the others."""
+"""How each kernel is called. A new kernel needs a row here, and is then tuned with the others."""
 
 SINGLE_TILE_SHAPES = {
     "bf16": ((32, 32), (128, 32), (64, 64), (128, 128)),
@@ -125,7 +125,7 @@ BLOCKED_SHAPES = {
     "bf16v": ((256, 32, ANY),),
     "tf32x3": ((256, 32, ANY),),
 }
-"""By precision: slices, width and, blocked, the slices up to which the row holds."""
+"""By precision slices and width and, for blocked kernels, the largest slices of the row."""
 
 
 def tune_cases() -> list[TuneCase]:
@@ -159,10 +159,10 @@ def candidates(case: TuneCase) -> Iterator[Tile]:
     depths = (1, 2, 3) if single else (1, 3)
     for points, slot, warp, stages in itertools.product(all_points, slots, warps, depths):
         if slot > max(min(slots), 2 * case.slices - 1):
-            continue  # no more than the power of two that holds them
+            continue  # more slots than the next power of two of the slices
         work = points * max(slot or case.slices, case.width) / (32 * warp)
         if not 4 <= work <= 160:
-            continue  # elements a thread: fewer waste it, more spill
+            continue  # elements of a thread: with fewer it idles, with more it spills
         for per_sm in (4, 8) if _splits_points(case.kernel) else (8,):
             yield Tile(
                 kernel=case.kernel, precisions=(case.precision,), slices=case.up_to_slices,
@@ -172,7 +172,7 @@ def candidates(case: TuneCase) -> Iterator[Tile]:
 
 
 def _splits_points(kernel: str) -> bool:
-    """Whether the points go to as many programs as the tile says: where sums over them are made."""
+    """Whether the kernel sums over points, so that the tile's `per_sm` sets into how many parts."""
     family, name = kernel.split("/")
     return family == "single-tile" or name.startswith("slice_forward") or name.endswith("slots")
 
@@ -180,7 +180,7 @@ def _splits_points(kernel: str) -> bool:
 def tune(
     cases: Sequence[TuneCase], *, workers: int, device: str = "cuda", repeats: int = 5
 ) -> Iterator[tuple[TuneCase, Outcome]]:
-    """The timings of every case from fast to slow; candidates that do not run are left out."""
+    """Yield the timings of every case from fast to slow, without candidates that do not run."""
     jobs = [[(case, tile) for tile in candidates(case)] for case in cases]
     tasks = [
         each[k : k + JOBS_PER_TASK] for each in jobs for k in range(0, len(each), JOBS_PER_TASK)
@@ -200,23 +200,23 @@ def tune(
 def time_tiles(
     job: tuple[TuneCase, tuple[Tile, ...]], *, device: str, repeats: int
 ) -> list[Timing]:
-    """Timings from fast to slow, of the tiles that give the same twice; raises without any."""
+    """Timings from fast to slow of the tiles whose results agree twice; raises if there is none."""
     case, tiles = job
-    inputs, found = Inputs(case, device), []
+    inputs, timings = Inputs(case, device), []
     for tile in tiles:
         call = partial(KERNELS[case.kernel], inputs, inputs.operands(tile))
         try:
             if not _same(call(), call()):
-                continue  # as where a copy lands in what is still being read
+                continue  # a race, as where a copy overwrites what is still being read
             times = interleaved_ms({"": call}, warmup=2, repeats=repeats, device=device)[""]
-        except Exception:  # whatever the driver raises, the candidate is out
+        except Exception:  # whatever the driver raises, the candidate is left out
             if device_lost():
                 raise
             continue
-        found.append(Timing(tile, quantile(times, 0.5)))
-    if not found:
+        timings.append(Timing(tile, quantile(times, 0.5)))
+    if not timings:
         raise RuntimeError("no candidate runs")
-    return sorted(found, key=lambda timing: timing.milliseconds)
+    return sorted(timings, key=lambda timing: timing.milliseconds)
 
 
 def _same(one: object, other: object) -> bool:
@@ -229,7 +229,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def _run_once(job: tuple[TuneCase, Tile], *, device: str) -> None:
-    """Compile one candidate by running it; too large for the device is an error like others."""
+    """Compile one candidate by running it once; it raises if it is too large for the device."""
     case, tile = job
     inputs = _few_inputs(replace(case, points=COMPILE_POINTS), device)
     KERNELS[case.kernel](inputs, inputs.operands(tile))
@@ -243,7 +243,7 @@ def _few_inputs(case: TuneCase, device: str) -> Inputs:
 
 
 def tuned_table(winners: Sequence[Tile], device: torch.device) -> str:
-    """The table in use with the winners put in, as a file for GPUs like this one."""
+    """The table in use with the winners in place of its rows, as a file for GPUs like this one."""
     present = table_for(runtime.shared_memory(device))
     versions = ", ".join(f"{name} {version}" for name, version in runtime.versions().items())
     comment = (
@@ -264,7 +264,7 @@ def tuned_table(winners: Sequence[Tile], device: torch.device) -> str:
 def merge(present: Iterable[Tile], winners: Sequence[Tile]) -> tuple[Tile, ...]:
     """The present rows with the winners in place of those of the same kernel and bounds.
 
-    Rows are tried in order, so that smaller bounds come first.
+    Rows with smaller bounds come first, since the first row that fits is taken.
     """
     won = {(t.kernel, p, t.slices, t.width) for t in winners for p in t.precisions}
     kept = []
@@ -282,7 +282,7 @@ def merge(present: Iterable[Tile], winners: Sequence[Tile]) -> tuple[Tile, ...]:
 
 
 def as_toml(table: TileTable, comment: str) -> str:
-    """A tile table as a file, with a comment that says where its numbers come from."""
+    """A tile table as TOML, with a comment that says where its numbers come from."""
     head = "".join(f"# {line}\n" for line in comment.splitlines())
     facts = f"architecture = {table.architecture}\nshared_memory = {table.shared_memory}\n"
     return "\n".join([head, facts, *(_row(tile) for tile in table.tiles)])

@@ -1,7 +1,7 @@
-"""Runs jobs in processes of their own, so that one that crashes costs itself only.
+"""Runs jobs in separate processes, so that a crash costs a single job.
 
-A fault on a GPU takes its whole process with it: every later call of that process fails. So a
-process that died, hangs, or has lost its device is replaced, and the rest of its jobs goes on.
+After a fault on a GPU every later call of the same process fails. A process that died, hangs or has
+lost its device is therefore replaced, and another does the rest of its jobs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import torch
 
 Job = TypeVar("Job")
 LIMIT_S = 420.0
-"""How long one job may take; the longest compile for minutes."""
+"""Seconds that one job may take; the longest ones compile for minutes."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: its result, or why there is none."""
+    """The result of a job, or the error because of which there is none."""
 
     result: Any = None
     error: str | None = None
@@ -39,10 +39,10 @@ def run_tasks(
     workers: int,
     limit_s: float = LIMIT_S,
 ) -> Iterator[tuple[Job, Outcome]]:
-    """Do `work` on every job and yield the outcomes as they come.
+    """Call `work` with every job and yield the outcomes in the order in which jobs end.
 
-    A task is a list of jobs for one process, one after the other. Without `workers` all is done in
-    this process. `work` must be a function that another process can import.
+    A task is a list of jobs that one process does one after the other. With 0 `workers` this
+    process does all. `work` must be a function that another process can import.
     """
     if workers == 0:
         for job in (job for task in tasks for job in task):
@@ -74,7 +74,7 @@ def run_tasks(
 
 
 def attempt(work: Callable[[Job], object], job: Job) -> Outcome:
-    """Do it here and catch whatever it raises."""
+    """Do a job in this process, and catch whatever it raises."""
     start = time.perf_counter()
     try:
         result, error = work(job), None
@@ -101,14 +101,14 @@ def device_lost() -> bool:
 
 
 class _Worker:
-    """A process, what it still has to do, and since when it is at the first of it."""
+    """A process, the jobs that it still has to do, and the time when it began the first of them."""
 
     def __init__(self, work: Callable[..., object]) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, work), daemon=True)
         self.process.start()
-        theirs.close()  # so that the death of the process ends the pipe
+        theirs.close()  # the other end is then open in the process only, and closes when it dies
         self.jobs: list[Any] = []
         self.since = time.monotonic()
 
@@ -117,7 +117,7 @@ class _Worker:
         try:
             self.pipe.send(jobs)
         except OSError:
-            pass  # it is dead; collecting will say so
+            pass  # the process is dead, which `collect` will report
 
     def overdue(self, limit_s: float) -> bool:
         return time.monotonic() - self.since > limit_s
@@ -146,7 +146,7 @@ class _Worker:
 
 
 def _with_news(busy: list[_Worker], limit_s: float) -> list[_Worker]:
-    """Wait for an outcome, a death or a job that takes too long."""
+    """Wait until workers have an outcome, have died or take too long, and return these."""
     while True:
         ready = wait([worker.pipe for worker in busy], timeout=1.0)
         news = [w for w in busy if w.pipe in ready or w.overdue(limit_s)]
@@ -155,7 +155,7 @@ def _with_news(busy: list[_Worker], limit_s: float) -> list[_Worker]:
 
 
 def _serve(pipe: Connection, work: Callable[[Any], object]) -> None:
-    """The life of a worker process: lists of jobs come in, outcomes go out."""
+    """What a worker process does: it receives lists of jobs and sends their outcomes."""
     while True:
         try:
             jobs = pipe.recv()

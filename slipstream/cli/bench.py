@@ -49,7 +49,7 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
-Row = TypeVar("Row", bound=Named)
+NamedCase = TypeVar("NamedCase", bound=Named)
 
 
 @app.command()
@@ -246,16 +246,16 @@ def data(
         check_whole(name, number, 1)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
-        found = draws.measure_draws(Path(folder), rows=rows, points=points, repeats=repeats)
+        figures = draws.measure_draws(Path(folder), rows=rows, points=points, repeats=repeats)
         store = open_store(folder)
         loaders = [
             draws.measure_loader(store, points=points, workers=workers, draws=5 * repeats)
             for workers in (0, 1, 2)
         ]
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
-        found["mesh"] = measure_mesh(Path(folder), points=mesh_points)
+        figures["mesh"] = measure_mesh(Path(folder), points=mesh_points)
     machine = {"device": runtime.device_name(torch.device("cpu")), "commit": runtime.commit()}
-    record = append_record(out, "data", {**found, "loaders": loaders, **machine})
+    record = append_record(out, "data", {**figures, "loaders": loaders, **machine})
     out.with_suffix(".md").write_text(tables.data(record))
     print(tables.data(record))
 
@@ -305,11 +305,12 @@ def _cpu_subjects(
     return [cpu_subjects.OURS, *([cpu_subjects.REFERENCE] if reference else []), *peers]
 
 
-def _select(rows: Sequence[Row], only: str) -> list[Row]:
-    selected = [row for row in rows if any(part in row.name for part in only.split("|"))]
+def _select(cases: Sequence[NamedCase], only: str) -> list[NamedCase]:
+    """The cases whose name contains one of the parts of `only`, which | separates."""
+    selected = [case for case in cases if any(part in case.name for part in only.split("|"))]
     if not selected:
         raise ValueError(
-            f"only must be part of the name of a case, as in {rows[0].name!r}, got {only!r}"
+            f"only must be part of the name of a case, as in {cases[0].name!r}, got {only!r}"
         )
     return selected
 
@@ -333,7 +334,7 @@ def _watch(
     total: int,
     say: Callable[[dict[str, Any]], None],
 ) -> list[dict[str, Any]]:
-    """All the records, with a progress bar while they come."""
+    """All records as a list; meanwhile a progress bar is shown, and `say` is called with each."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     rows = []
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
@@ -351,7 +352,7 @@ def _say_if_red(record: dict[str, Any]) -> None:
 
 
 def _with_markdown(records: Iterable[dict[str, Any]], out: Path) -> Iterator[dict[str, Any]]:
-    """The parity records, with the markdown written now and then: a run may be cut short."""
+    """The records of parity; the markdown is written after every 100, as a run may be cut short."""
     for number, record in enumerate(records, start=1):
         yield record
         if number % 100 == 0:
@@ -360,5 +361,5 @@ def _with_markdown(records: Iterable[dict[str, Any]], out: Path) -> Iterator[dic
 
 
 def _write(out: Path, kind: str, form: Callable[[list[dict[str, Any]]], str]) -> None:
-    """The markdown of all that the file of records holds, the last of every name."""
+    """Write the markdown of all records in the file, of each name the last."""
     out.with_suffix(".md").write_text(form(tables.latest(read_records(out, kind))))

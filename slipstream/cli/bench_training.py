@@ -21,7 +21,7 @@ from slipstream.runs.config import BuiltinData, DataConfig, ModelConfig, RunConf
 Device = Annotated[str, typer.Option(help="cuda, cuda:N, cpu or auto.")]
 
 STEP_POINTS = {"cuda": 262_144, "cpu": 4096}
-"""Of a step, unless told: on a CPU, where weights are kept, 262144 take more than 24 GB."""
+"""Points of a step by default; with all weights kept, 262144 take over 24 GB on a CPU."""
 
 
 def trainer(
@@ -56,11 +56,11 @@ def trainer(
         impl="fused" if where.type == "cuda" else "reference",
     )
     with _aside(out) as folder:
-        found = measure_overhead(wanted, Path(folder), device=str(where))
-    _append(out, "trainer", found, device)
+        figures = measure_overhead(wanted, Path(folder), device=str(where))
+    _append(out, "trainer", figures, device)
     typer.echo(
-        f"trainer {found['trainer_ms']:.2f} ms, bare {found['bare_ms']:.2f} ms a step:"
-        f" {found['ratio']:.3f}. Records: {out}"
+        f"trainer {figures['trainer_ms']:.2f} ms, bare {figures['bare_ms']:.2f} ms a step:"
+        f" {figures['ratio']:.3f}. Records: {out}"
     )
 
 
@@ -97,8 +97,8 @@ def resume(
     config = overlay(config, {"precision": dtype})
     with _aside(out) as folder:
         report = kill_and_compare(config, Path(folder), kills=kills, seed=seed, device=str(where))
-    found = {**asdict(report), "equal": not report.different, "config": config.to_json()}
-    _append(out, "resume", found, device)
+    fields = {**asdict(report), "equal": not report.different, "config": config.to_json()}
+    _append(out, "resume", fields, device)
     if report.different:
         typer.echo(f"{len(report.different)} tensors differ, as {report.different[0]}: {out}")
         raise typer.Exit(1)
@@ -110,6 +110,6 @@ def _aside(out: Path) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(dir=out.parent)
 
 
-def _append(out: Path, kind: str, found: dict[str, Any], device: str) -> None:
+def _append(out: Path, kind: str, fields: dict[str, Any], device: str) -> None:
     where = runtime.device_name(runtime.pick_device(device))
-    append_record(out, kind, {**found, "device": where, "commit": runtime.commit()})
+    append_record(out, kind, {**fields, "device": where, "commit": runtime.commit()})

@@ -324,12 +324,16 @@ class Gradients:
 
 
 def backward(
-    slotted: Slotted, terms: Sequence[Term], shift: Tensor | None, rows: Tensor | None
+    slotted: Slotted,
+    terms: Sequence[Term],
+    shift: Tensor | None,
+    rows: Tensor | None,
+    mass: Tensor | None = None,
 ) -> Gradients:
     """Gradients from those of the weights: the products of the terms, plus the shift.
 
     The gradient of the first term's rows goes into `rows` where it is given; where those rows are
-    the query itself, it is added to the query's.
+    the query itself, it is added to the query's. `mass` (B, H, G) is that of the slice, if any.
     """
     first_rows, first_tokens = terms[0][0], terms[0][1].to(slotted.dtype)
     is_query = rows is None and first_rows is slotted.query
@@ -337,6 +341,8 @@ def backward(
     weight_sums = slotted.partial_sums(slotted.weight.shape[-1])
     bias_sums = slotted.partial_sums()
     slot_weight = slotted.weight.expand(slotted.batch, -1, -1, -1)
+    if slotted.over == "slots":
+        terms, shift = _centred(terms, shift, mass)
 
     def work(part: _Part) -> None:
         for chunk in part.chunks():
@@ -362,6 +368,23 @@ def backward(
         _as_given(bias_sums, bias_shape),
         rows,
     )
+
+
+def _centred(
+    terms: Sequence[Term], shift: Tensor | None, mass: Tensor | None
+) -> tuple[list[Term], Tensor | None]:
+    """Tokens and shift less their means over the slots.
+
+    The weights of a point sum to one, so that what all slots have in common moves no logit; taken
+    off here it need not cancel at every point. A slot counts by its mass: the gradient of a
+    numerator is one over the mass, and in a plain mean slots without points would drown the others.
+    """
+    slices = terms[0][1].shape[-2]
+    share = torch.tensor(1 / slices) if mass is None else mass / mass.sum(-1, keepdim=True)
+    weighted = [(rows, tokens, (share[..., None] * tokens).sum(-2, True)) for rows, tokens in terms]
+    if shift is not None:
+        shift = shift - (share * shift).sum(-1, keepdim=True)
+    return [(rows, tokens - mean) for rows, tokens, mean in weighted], shift
 
 
 def _as_given(partial: Tensor, shape: Sequence[int]) -> Tensor:

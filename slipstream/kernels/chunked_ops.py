@@ -158,6 +158,7 @@ def backward_op(
     bias: Tensor | None,
     kept: Tensor | None,
     log_normalizer: Tensor | None,
+    mass: Tensor | None,
     over: str,
     of_rows: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -172,7 +173,7 @@ def backward_op(
     if output_gradient is not None and output_tokens is not None:
         terms.append((output_gradient, output_tokens))
     room = query.new_empty(rows.shape) if of_rows and rows is not None else None
-    gradients = chunked.backward(slotted, terms, shift, room)
+    gradients = chunked.backward(slotted, terms, shift, room, mass)
     of_values = query.new_empty(0) if gradients.rows is None else gradients.rows
     return gradients.query, of_values, gradients.weight, gradients.bias
 
@@ -190,12 +191,12 @@ def _or_none(tensor: Tensor) -> Tensor | None:
 
 def _save_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     query, values, weight, bias, given, over, keep = inputs
-    numerator, _, log_normalizer, kept = output
+    numerator, mass, log_normalizer, kept = output
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(kept)
     over_points = over == "points"
     ctx.save_for_backward(
-        query, values, weight, bias, kept if keep else given,
+        query, values, weight, bias, kept if keep else given, mass,
         log_normalizer if over_points else None, numerator if over_points else None,
     )  # fmt: skip
     ctx.over = over
@@ -208,7 +209,7 @@ def _slice_gradients(
     of_normalizer: Tensor | None,
     _: Tensor | None,
 ) -> tuple[Tensor | None, ...]:
-    query, values, weight, bias, kept, log_normalizer, numerator = ctx.saved_tensors
+    query, values, weight, bias, kept, mass, log_normalizer, numerator = ctx.saved_tensors
     if of_numerator is None:
         width = (query if values is None else values).shape[-1]
         of_numerator = weight.new_zeros(query.shape[0], *weight.shape[1:3], width)
@@ -218,7 +219,7 @@ def _slice_gradients(
         shift = -(numerator * of_numerator).sum(-1)
         shift = shift if of_normalizer is None else shift + of_normalizer
     gradients = backward_op(
-        query, values, of_numerator, shift, None, None, weight, bias, kept, log_normalizer,
+        query, values, of_numerator, shift, None, None, weight, bias, kept, log_normalizer, mass,
         ctx.over, values is not None,
     )  # fmt: skip
     return *_as_inputs(gradients, values, bias), None, None, None
@@ -238,10 +239,10 @@ def _as_inputs(
 
 def _save_pair_slice(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     query, values, weight, bias, keep, _ = inputs
-    numerator, _, kept, *_ = output
+    numerator, mass, kept, *_ = output
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(kept)
-    ctx.save_for_backward(query, values, weight, bias, kept if keep else None)
+    ctx.save_for_backward(query, values, weight, bias, kept if keep else None, mass)
     ctx.shape = numerator.shape
 
 
@@ -253,12 +254,12 @@ def _pair_slice_gradients(
     of_output: Tensor | None,
     output_tokens: Tensor | None,
 ) -> tuple[Tensor | None, ...]:
-    query, values, weight, bias, kept = ctx.saved_tensors
+    query, values, weight, bias, kept, mass = ctx.saved_tensors
     if of_numerator is None:
         of_numerator = weight.new_zeros(ctx.shape)
     gradients = backward_op(
         query, values, of_numerator, of_mass, of_output, output_tokens, weight, bias, kept, None,
-        "slots", values is not None,
+        mass, "slots", values is not None,
     )  # fmt: skip
     return *_as_inputs(gradients, values, bias), None, None
 
@@ -281,8 +282,8 @@ def _deslice_gradients(ctx: Any, of_output: Tensor | None, _: Any) -> tuple[Tens
     of_tokens, *_ = slice_op(query, of_output, weight, bias, kept, ctx.over, False)
     shift = -(tokens * of_tokens).sum(-1) if ctx.over == "points" else None
     gradients = backward_op(
-        query, of_output, tokens, shift, None, None, weight, bias, kept, log_normalizer, ctx.over,
-        False,
+        query, of_output, tokens, shift, None, None, weight, bias, kept, log_normalizer, None,
+        ctx.over, False,
     )  # fmt: skip
     of_query, _, of_weight, of_bias = gradients
     of_tokens = of_tokens.to(tokens.dtype)

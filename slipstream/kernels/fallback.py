@@ -46,7 +46,7 @@ def backward(
         terms.append((of.output_gradient, of.output_tokens))
     of_values = None if of.kind == "deslice" else torch.empty_like(of.rows)
     shift = None if of.kind == "deslice" else of.shift
-    gradients = chunked.backward(slotted, terms, shift, of_values)
+    gradients = chunked.backward(slotted, terms, shift, of_values, of.mass)
     if of.kind == "deslice":
         of_rows, _ = chunked.slice_points(slotted, of.rows)
     else:
