@@ -93,8 +93,12 @@ def quick_check(device: str) -> dict[str, str]:
 
 
 def _quick_cases(device: str) -> list[OperatorCase]:
-    if torch.device(device).type == "cpu" and not runtime.TRITON_INTERPRETED:
+    if torch.device(device).type == "cpu" and not (
+        runtime.HAS_TRITON and runtime.TRITON_INTERPRETED
+    ):
         return cpu_cases()
+    if not runtime.HAS_TRITON:
+        return []
     names = ("single-tile G=32 D=32 ", "blocked G=48 D=32 ", "over points G=32 D=32 ")
     wanted = tuple(name + product for name in names for product in ("fp32/ieee", "bf16/bf16"))
     cases = [case for case in all_cases(device) if isinstance(case, OperatorCase)]

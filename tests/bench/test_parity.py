@@ -20,6 +20,7 @@ from slipstream.bench.parity_cases import (
     ParityCase,
     SpecialCase,
     as_tasks,
+    cpu_cases,
 )
 from slipstream.core.records import read_records
 from slipstream.kernels.membership import Axis
@@ -161,4 +162,14 @@ def test_the_quick_check_of_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(found) == ["single-tile G=32 D=32 fp32/ieee"]
     assert found["single-tile G=32 D=32 fp32/ieee"].startswith("green: ")
     monkeypatch.setattr(parity.runtime, "HAS_TRITON", False)
-    assert parity.quick_check(DEVICE) == {}
+    one = cpu_cases()[:1]
+    monkeypatch.setattr(parity, "cpu_cases", lambda: one)
+    lines = parity.quick_check("cpu")
+    assert list(lines) == ["chunked G=32 D=32 fp32/ieee"]
+    assert lines["chunked G=32 D=32 fp32/ieee"].startswith("green: ")
+
+
+@pytest.mark.parametrize("case", cpu_cases(), ids=lambda case: case.name)
+def test_the_family_of_cpus_is_green(case: Any) -> None:
+    verdict = parity.check_case(case, "cpu")
+    assert verdict.green, verdict
