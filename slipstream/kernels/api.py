@@ -104,11 +104,11 @@ def couple(
         return reference.couple(membership, values, mix_sums)
     if membership.over == "points":
         return deslice_tokens(membership, mix_sums(slice_points(membership, values, **how)), **how)
-    rows = None if values is membership.query else values.to(compute_dtype(values))
-    del values  # as large as the stream; from here on only autograd may still need it
+    handed = [None if values is membership.query else values.to(compute_dtype(values))]
+    del values  # as large as the stream: popped, they are the callee's alone, which may free them
     if plan.family == "chunked":
-        return chunked_ops.couple(_as_computed(membership), rows, mix_sums)
-    return _couple_fused(_as_computed(membership), rows, mix_sums, plan)
+        return chunked_ops.couple(_as_computed(membership), handed.pop(), mix_sums)
+    return _couple_fused(_as_computed(membership), handed.pop(), mix_sums, plan)
 
 
 def _couple_fused(
