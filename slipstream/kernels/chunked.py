@@ -19,9 +19,11 @@ Measured on two x86 cores (AMD EPYC, 1 MB of L2 a core, 2026-11-18), N = 32,768,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -29,13 +31,15 @@ from torch import Tensor
 from slipstream.kernels.membership import Axis
 from slipstream.kernels.threads import run_parts
 
-WEIGHT_BYTES = 2 << 20
+WEIGHT_BYTES = 1 << 20
 """Of the weights of a chunk: about a core's second-level cache. Times differ by 5 % between 0.5 and
 2 MB; with 16 MB the backward pass takes a fifth longer at G = 256 (AMD EPYC, 2026-11-18)."""
 FEWEST, MOST = 64, 2048
 """Points of a chunk, whatever its weights take."""
 PARTS = 16
 """Into which the points of all samples go, or more where there are more samples."""
+
+softmax_backward = torch.ops.aten._softmax_backward_data.out
 
 Term = tuple[Tensor, Tensor]
 """Rows (B, N, H or 1, V) and tokens (B, H, G, V) whose products are gradients of the weights."""
@@ -101,7 +105,7 @@ class Slotted:
 def chunk_size(heads: int, slices: int, element_size: int) -> int:
     """Points of a chunk: a power of two.
 
-    With H = 8 and fp32 they are 2,048 at G = 32 and 256 at G = 256.
+    With H = 8 and fp32 they are 1,024 at G = 32 and 128 at G = 256.
     """
     fitting = WEIGHT_BYTES // (heads * slices * element_size)
     return min(MOST, max(FEWEST, 1 << max(fitting, 1).bit_length() - 1))
@@ -144,10 +148,29 @@ class _Part:
         return self.sample, self.index
 
     def chunks(self) -> Iterator[_Chunk]:
-        slots = _Slots.of(self.of, self.sample)
+        slots, buffers = _Slots.of(self.of, self.sample), _Buffers(self.of, self.firsts.step)
         for first in self.firsts:
             points = slice(first, min(first + self.firsts.step, self.of.query.shape[1]))
-            yield _Chunk(self.of, slots, self.sample, points)
+            yield _Chunk(self.of, slots, buffers, self.sample, points)
+
+
+class _Buffers:
+    """Three arrays of a chunk's weights that its chunks share, one after another.
+
+    Made anew for every chunk, they would be mapped and cleared by the system each time, and each
+    thread would keep several: 50 MB with two threads and chunks of 2 MB, where these took 12.
+    """
+
+    def __init__(self, of: Slotted, points: int) -> None:
+        self._sizes = points * of.heads * of.slices, of.weight
+        self._made: dict[str, Tensor] = {}
+
+    def view(self, name: Literal["logits", "weights", "gradients"], *shape: int) -> Tensor:
+        """The first numbers of an array, in this shape. What they hold is anybody's."""
+        if name not in self._made:
+            size, like = self._sizes
+            self._made[name] = like.new_empty(size)
+        return self._made[name][: math.prod(shape)].view(shape)
 
 
 @dataclass(frozen=True)
@@ -160,6 +183,7 @@ class _Chunk:
 
     of: Slotted
     slots: _Slots
+    buffers: _Buffers
     sample: int
     points: slice
 
@@ -167,20 +191,40 @@ class _Chunk:
     def point_major(self) -> bool:
         return self.of.query.shape[2] == 1
 
+    def buffer(self, name: Literal["logits", "weights", "gradients"]) -> Tensor:
+        """Room for numbers in the form of the weights."""
+        count, heads, slices = self.points.stop - self.points.start, self.of.heads, self.of.slices
+        if self.point_major:
+            return self.buffers.view(name, count, heads, slices)
+        return self.buffers.view(name, heads, count, slices)
+
     def rows(self, tensor: Tensor) -> Tensor:
         rows = tensor[self.sample, self.points].to(self.of.dtype)
         return rows[:, 0] if rows.shape[1] == 1 else rows.transpose(0, 1)
 
     def logits(self) -> Tensor:
-        query, weight, bias = self.rows(self.of.query), self.slots.weight, self.slots.bias
-        if self.point_major:
-            flat = weight.flatten(0, 1).t()
-            logits = query @ flat if bias is None else torch.addmm(bias.flatten(), query, flat)
-            return logits.view(-1, *weight.shape[:2])
-        transposed = weight.transpose(1, 2)
-        if bias is None:
-            return torch.bmm(query, transposed)
-        return torch.baddbmm(bias[:, None], query, transposed)
+        query, bias = self.rows(self.of.query), self.slots.bias
+        return self._add_products(self.buffer("logits"), query, self.slots.weight, bias)
+
+    def _add_products(
+        self, out: Tensor, rows: Tensor, tokens: Tensor, start: Tensor | None
+    ) -> Tensor:
+        """Fills `out`, of the form of the weights, with rows . tokens, plus a start (H, G)."""
+        if rows.ndim == 2 and self.point_major:
+            flat = out.view(len(out), -1)
+            transposed = tokens.flatten(0, 1).t()
+            if start is None:
+                torch.mm(rows, transposed, out=flat)
+            else:
+                torch.addmm(start.flatten(), rows, transposed, out=flat)
+            return out
+        rows = rows.expand(len(tokens), -1, -1) if rows.ndim == 2 else rows
+        target, transposed = self.by_head(out), tokens.transpose(1, 2)
+        if start is None:
+            torch.bmm(rows, transposed, out=target)
+        else:
+            torch.baddbmm(start[:, None], rows, transposed, out=target)
+        return out
 
     def weights(self) -> Tensor:
         if self.of.kept is not None:
@@ -188,7 +232,7 @@ class _Chunk:
             return kept if self.point_major else kept.transpose(0, 1)
         logits = self.logits()
         if self.of.over == "slots":
-            return logits.softmax(-1)
+            return torch.softmax(logits, -1, out=self.buffer("weights"))
         normalizer = self.slots.log_normalizer
         assert normalizer is not None, "over the points the normaliser must be known"
         return logits.sub_(normalizer if self.point_major else normalizer[:, None]).exp_()
@@ -213,22 +257,18 @@ class _Chunk:
 
     def weight_gradient(self, terms: Sequence[Term], shift: Tensor | None) -> Tensor:
         """rows . tokens, in the form of the weights, summed over the terms; plus the shift."""
-        total: Tensor | None = None
-        for rows, tokens in terms:
-            product = self._onto_slots(self.rows(rows), tokens[self.sample].to(self.of.dtype))
-            total = product if total is None else total.add_(product)
-        assert total is not None
-        if shift is not None:
-            own = shift[self.sample]
-            total.add_(own if self.point_major else own[:, None])
-        return total
-
-    def _onto_slots(self, rows: Tensor, tokens: Tensor) -> Tensor:
-        if rows.ndim == 3:
-            products = torch.bmm(rows, tokens.transpose(1, 2))
-            return products.transpose(0, 1).contiguous() if self.point_major else products
-        products = (rows @ tokens.flatten(0, 1).t()).view(-1, *tokens.shape[:2])
-        return products if self.point_major else products.transpose(0, 1).contiguous()
+        out = self.buffer("gradients")
+        start = None if shift is None else shift[self.sample]
+        for number, (rows, tokens) in enumerate(terms):
+            own_rows, own_tokens = self.rows(rows), tokens[self.sample].to(self.of.dtype)
+            if number == 0:
+                self._add_products(out, own_rows, own_tokens, start)
+            elif own_rows.ndim == 2 and self.point_major:
+                out.view(len(out), -1).addmm_(own_rows, own_tokens.flatten(0, 1).t())
+            else:
+                both = own_rows.expand(len(own_tokens), -1, -1) if own_rows.ndim == 2 else own_rows
+                self.by_head(out).baddbmm_(both, own_tokens.transpose(1, 2))
+        return out
 
     def write_rows(
         self, out: Tensor, weights: Tensor, tokens: Tensor, *, add: bool = False
@@ -286,7 +326,7 @@ def slice_over_points(slotted: Slotted, rows: Tensor | None) -> tuple[Tensor, Te
             logits = chunk.by_head(chunk.logits())
             new = torch.maximum(top, logits.amax(1))
             scale = (top - new).exp_()
-            exponentials = (logits - new[:, None]).exp_()
+            exponentials = logits.sub_(new[:, None]).exp_()
             total.mul_(scale).add_(exponentials.sum(1))
             if rows is not None:
                 weights = exponentials.transpose(0, 1) if chunk.point_major else exponentials
@@ -349,7 +389,8 @@ def backward(
             weights = chunk.weights()
             of_weights = chunk.weight_gradient(terms, shift)
             if slotted.over == "slots":
-                of_logits = torch._softmax_backward_data(of_weights, weights, -1, slotted.dtype)
+                of_logits = chunk.buffer("logits")  # whose logits nobody needs any more
+                softmax_backward(of_weights, weights, -1, slotted.dtype, grad_input=of_logits)
             else:
                 of_logits = of_weights.mul_(weights)
             chunk.write_rows(of_query, of_logits, slot_weight[part.sample])
