@@ -18,6 +18,7 @@ from typing import Any
 
 Record = dict[str, Any]
 H200 = Path(__file__).parent / "records/h200"
+CPU = Path(__file__).parent / "records/cpu"
 HANDICAPS = {
     "baseline": "weights formed twice",
     "no-token-attention": "weights formed twice",
@@ -83,6 +84,7 @@ def tables() -> dict[str, list[str]]:
         "Depths and slice counts": beside_flashslice(memory),
         "Memory alone": beside_flashslice(beside, times=False),
         "Against our own eager reference": beside_reference(with_reference),
+        "On a CPU": beside_peers_on_a_cpu(read(CPU / "cpu.jsonl")),
     }
 
 
@@ -114,6 +116,22 @@ def beside_reference(records: list[Record]) -> list[str]:
         cells = [cell(ours), cell(eager), quotient(eager, ours, "ms"), less]
         old = record["time"] < REPAIRED
         cells.append(HANDICAPS.get(record["case"]["variant"], "none") if old else "none")
+        lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
+    return lines
+
+
+def beside_peers_on_a_cpu(records: list[Record]) -> list[str]:
+    """Seconds of CPU and peak GB of one step, and the ratios to each peer."""
+    lines = [
+        "| case | slipstream | flashslice | PhysicsNeMo | time: flashslice, PhysicsNeMo"
+        " | memory: flashslice, PhysicsNeMo | commit |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for record in records:
+        ours, *peers = (record["results"][who] for who in ("ours", "flashslice", "physicsnemo"))
+        cells = [f"{who['cpu_s']:.2f} ({who['peak_gb']:.2f})" for who in (ours, *peers)]
+        cells.append(", ".join(quotient(peer, ours, "cpu_s") for peer in peers))
+        cells.append(", ".join(quotient(ours, peer, "peak_gb") for peer in peers))
         lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
     return lines
 

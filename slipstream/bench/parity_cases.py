@@ -206,7 +206,7 @@ def cpu_cases() -> list[OperatorCase]:
     return [
         OperatorCase(
             over=over, family="chunked", slices=slices, width=32, dtype="fp32", precision="ieee",
-            points=2003,
+            points=1030,
         )
         for over, slices in shapes
     ]  # fmt: skip

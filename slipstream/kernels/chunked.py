@@ -381,7 +381,7 @@ def backward(
     weight_sums = slotted.partial_sums(slotted.weight.shape[-1])
     bias_sums = slotted.partial_sums()
     slot_weight = slotted.weight.expand(slotted.batch, -1, -1, -1)
-    if slotted.over == "slots":
+    if mass is not None and slotted.over == "slots":
         terms, shift = _centred(terms, shift, mass)
 
     def work(part: _Part) -> None:
@@ -412,16 +412,16 @@ def backward(
 
 
 def _centred(
-    terms: Sequence[Term], shift: Tensor | None, mass: Tensor | None
+    terms: Sequence[Term], shift: Tensor | None, mass: Tensor
 ) -> tuple[list[Term], Tensor | None]:
     """Tokens and shift less their means over the slots.
 
     The weights of a point sum to one, so that what all slots have in common moves no logit; taken
     off here it need not cancel at every point. A slot counts by its mass: the gradient of a
     numerator is one over the mass, and in a plain mean slots without points would drown the others.
+    A deslice by itself has no mass, and is left as it is.
     """
-    slices = terms[0][1].shape[-2]
-    share = torch.tensor(1 / slices) if mass is None else mass / mass.sum(-1, keepdim=True)
+    share = mass / mass.sum(-1, keepdim=True)
     weighted = [(rows, tokens, (share[..., None] * tokens).sum(-2, True)) for rows, tokens in terms]
     if shift is not None:
         shift = shift - (share * shift).sum(-1, keepdim=True)
