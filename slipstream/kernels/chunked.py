@@ -14,7 +14,7 @@ sums are fp32 at least. With p = softmax(logits), and dw the gradient of p:
     over the points    dlogits = p (dw - sum over the points of p dw), a number a slot: `shift`
 
 Measured on two x86 cores (AMD EPYC, 1 MB of L2 a core, 2026-11-18), N = 32,768, one layer of width
-256 in training: 0.45 CPU seconds against 0.88 of eager PyTorch at G = 32.
+256 in training: 0.44 CPU seconds at G = 32, where flashslice's eager layer takes 0.91.
 """
 
 from __future__ import annotations
