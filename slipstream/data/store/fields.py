@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from slipstream.core.checks import check_choice, check_whole
+from slipstream.core.schemas import parsed
 
 PARTS = ("coords", "features", "targets")
 
@@ -125,7 +126,8 @@ class Schema:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Schema:
-        return cls(**{part: tuple(Field(**field) for field in value[part]) for part in PARTS})
+        """Raises ValueError where the value is not what `to_json` returns."""
+        return parsed(cls, value, place="fields")
 
 
 def _count(fields: Iterable[Field]) -> int:
