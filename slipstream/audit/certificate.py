@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.configs import converted
-from slipstream.core.files import read_json, write_text
+from slipstream.core.files import read_json, remove_partials, write_text
 from slipstream.runs.config import RunConfig
 
 NAME = "certificate.json"
@@ -186,6 +186,7 @@ def write_certificate(certificate: Certificate, folder: Path) -> Path:
     """Write certificate.json and certificate.txt, and return the path of the latter."""
     text = folder / "certificate.txt"
     content = json.dumps(certificate.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
+    remove_partials(folder, NAME, text.name)
     write_text(folder / NAME, content + "\n")
     write_text(text, certificate.text())
     return text

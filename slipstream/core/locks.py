@@ -2,7 +2,7 @@
 
 A holder has the lock to itself. Whoever asks whether it is held shares it for a moment with all
 others that ask, and a process that comes to hold it tells the two apart: a question never makes it
-fail. Where the file system has no locks, everybody may hold them and nobody does.
+fail.
 """
 
 from __future__ import annotations
@@ -15,13 +15,25 @@ from pathlib import Path
 from typing import IO, Any
 
 
-def take_lock(file: IO[Any], *, wait: bool = False) -> bool:
+def take_lock(file: IO[Any], *, wait: bool = False, needed: bool = False) -> bool:
     """Hold the lock of an open file until it is closed; False where another process holds it.
 
-    With `wait`, until the other process has released it. A file on NFS must be open for writing.
+    With `wait`, it waits until the other process has released it. Where the file system has no
+    locks, OSError is raised if the lock is `needed`; else all may hold it. The file must be open
+    for writing, which NFS demands.
     """
+    try:
+        return _take(file, wait)
+    except OSError:
+        if needed:
+            raise
+        return True
+
+
+def _take(file: IO[Any], wait: bool) -> bool:
     if wait:
-        return _try(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return True
     while not _try(file, fcntl.LOCK_EX | fcntl.LOCK_NB):
         if not _try(file, fcntl.LOCK_SH | fcntl.LOCK_NB):
             return False
@@ -35,7 +47,7 @@ def is_locked(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return not _try(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
+    except OSError:  # there is no such file, or the file system has no locks
         return False
 
 
@@ -52,6 +64,4 @@ def _try(file: IO[Any], kind: int) -> bool:
         fcntl.flock(file, kind)
     except BlockingIOError:
         return False
-    except OSError:  # the file system has no locks
-        pass
     return True
