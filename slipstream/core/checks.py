@@ -6,7 +6,8 @@ Every function raises ValueError with one sentence; the command line turns it in
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -30,6 +31,18 @@ def check_at_least(name: str, value: float | int, minimum: float | int) -> None:
 def check_whole(name: str, value: object, minimum: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
+
+
+def check_finite_numbers(value: object, place: str = "") -> None:
+    """Raise where a number inside mappings and lists is infinite or NaN, which JSON lacks."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            check_finite_numbers(inner, f"{place}.{name}" if place else str(name))
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            check_finite_numbers(inner, f"{place}[{index}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{place} must be a finite number, got {value}")
 
 
 def check_shape(name: str, tensor: Tensor, letters: str, sizes: Sequence[int | None]) -> None:

@@ -8,7 +8,12 @@ from typing import Any, Literal
 
 import torch
 
-from slipstream.core.checks import check_at_least, check_choice, check_whole
+from slipstream.core.checks import (
+    check_at_least,
+    check_choice,
+    check_finite_numbers,
+    check_whole,
+)
 from slipstream.core.configs import YOUNGER, differences
 from slipstream.data.batches import CoordScale, Sampling
 from slipstream.kernels.plan import Impl, Precision
@@ -167,6 +172,7 @@ class RunConfig:
         return f"{self.experiment} {self.model.variant} seed {self.seed}"
 
     def __post_init__(self) -> None:
+        check_finite_numbers(asdict(self))
         for name in ("steps", "batch", "evaluate_every", "keep", "log_every"):
             check_whole(name, getattr(self, name), 1)
         check_whole("skip_limit", self.skip_limit, 0)
