@@ -3,6 +3,7 @@
 Schema 1. Tensors: `model.<parameter>`, `optimizer.<parameter>.<moment>`, `rng.<device>`. The header
 holds one JSON object under "slipstream": schema, what ("checkpoint"), versions, and the rest of the
 state: step, config, place in the data, best validation so far, skipped steps, hashes of the data.
+`content` in it is a hash of all the rest, tensors and header; files of older versions have none.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from slipstream.core.files import naming, publish, sync_folder
+from slipstream.core.files import write_bytes
 from slipstream.core.runtime import versions
 
 SCHEMA = 1
@@ -42,8 +43,10 @@ class Checkpoint:
         return {k.removeprefix(prefix): v for k, v in self.tensors.items() if k.startswith(prefix)}
 
 
-def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    write_tensors(path, "checkpoint", checkpoint.state, checkpoint.tensors)
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> str:
+    """Write a checkpoint, with its folder, and return the hash of its content."""
+    path.parent.mkdir(exist_ok=True)
+    return write_tensors(path, "checkpoint", checkpoint.state, checkpoint.tensors)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -58,20 +61,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def write_tensors(
     path: Path, what: str, state: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> None:
-    """Write a file of this package; an older one stays until the new one is safe on disk."""
+) -> str:
+    """Write a file of this package, and return the hash of its content.
+
+    An older file stays until the new one is safe on disk.
+    """
     header = {"schema": SCHEMA, "what": what, "versions": versions(), **state}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = save(plain, {_HEADER: json.dumps(header, allow_nan=False)})
-    aside = path.with_name(f".{path.name}.partial")
-    try:
-        with naming(path):
-            aside.write_bytes(content)
-            publish(aside, path)
-            sync_folder(path.parent)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    header["content"] = content_hash(header, plain)
+    write_bytes(path, save(plain, {_HEADER: json.dumps(header, allow_nan=False)}))
+    return str(header["content"])
 
 
 def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -92,11 +91,23 @@ def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tenso
             f"{path}: schema must be at most {SCHEMA}, got {header['schema']}: a newer slipstream"
             " wrote it"
         )
+    written = header.get("content")
+    if written is not None and written != (actual := content_hash(header, tensors)):
+        raise ValueError(
+            f"{path} must hold what was written into it, SHA-256 {str(written)[:12]}, got"
+            f" {actual[:12]}: it is damaged"
+        )
     return header, tensors
 
 
+def content_hash(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """A hash of all that a file holds but this hash itself."""
+    text = json.dumps({key: value for key, value in header.items() if key != "content"})
+    return hashlib.sha256(f"{text}\n{weights_hash(tensors)}".encode()).hexdigest()
+
+
 def weights_hash(weights: Mapping[str, Tensor]) -> str:
-    """A hash of a model's parameters: their names, dtypes, shapes and bits."""
+    """A hash of parameters or other tensors: their names, dtypes, shapes and bits."""
     digest = hashlib.sha256()
     for name in sorted(weights):
         tensor = weights[name].detach().cpu().contiguous()
