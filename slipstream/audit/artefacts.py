@@ -57,8 +57,8 @@ class Artefacts:
     def begun(self) -> bool:
         """Whether the run has started: a study writes the configs of its runs beforehand."""
         folder = self.folder
-        files = (folder.records_file, folder.model_file, *folder.checkpoint_folder.glob("step-*"))
-        return any(file.exists() for file in files)
+        files = (folder.records_file, folder.model_file)
+        return any(file.exists() for file in files) or bool(folder.checkpoint_steps())
 
     @property
     def step(self) -> int:

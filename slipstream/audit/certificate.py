@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from slipstream.core.files import naming_file, read_json, write_text
+from slipstream.core.files import naming_file, read_json, remove_partials, write_text
 from slipstream.core.schemas import Count, Positive, parsed
 from slipstream.runs.config import RunConfig
 
@@ -186,6 +186,7 @@ def write_certificate(certificate: Certificate, folder: Path) -> Path:
     """Write certificate.json and certificate.txt, and return the path of the latter."""
     text = folder / "certificate.txt"
     content = json.dumps(certificate.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
+    remove_partials(folder, NAME, text.name)
     write_text(folder / NAME, content + "\n")
     write_text(text, certificate.text())
     return text

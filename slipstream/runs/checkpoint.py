@@ -3,6 +3,7 @@
 Schema 1. Tensors: `model.<parameter>`, `optimizer.<parameter>.<moment>`, `rng.<device>`. The header
 holds one JSON object under "slipstream": schema, what ("checkpoint"), versions, and the rest of the
 state: step, config, place in the data, best validation so far, skipped steps, hashes of the data.
+`content` in it is a hash of all the rest, tensors and header; files of older versions have none.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from slipstream.core.files import naming, naming_file, publish, sync_folder
+from slipstream.core.files import naming_file, write_bytes
 from slipstream.core.runtime import versions
 from slipstream.core.schemas import Count, Positive, parsed
 from slipstream.runs.config import RunConfig
@@ -87,8 +88,10 @@ class Checkpoint:
         return {k.removeprefix(prefix): v for k, v in self.tensors.items() if k.startswith(prefix)}
 
 
-def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    write_tensors(path, "checkpoint", checkpoint.state, checkpoint.tensors)
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> str:
+    """Write a checkpoint, with its folder, and return the hash of its content."""
+    path.parent.mkdir(exist_ok=True)
+    return write_tensors(path, "checkpoint", checkpoint.state, checkpoint.tensors)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -101,20 +104,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def write_tensors(
     path: Path, what: str, state: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> None:
-    """Write a file of this package; an older one stays until the new one is safe on disk."""
+) -> str:
+    """Write a file of this package, and return the hash of its content.
+
+    An older file stays until the new one is safe on disk.
+    """
     header = {"schema": SCHEMA, "what": what, "versions": versions(), **state}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = save(plain, {_HEADER: json.dumps(header, allow_nan=False)})
-    aside = path.with_name(f".{path.name}.partial")
-    try:
-        with naming(path):
-            aside.write_bytes(content)
-            publish(aside, path)
-            sync_folder(path.parent)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    header["content"] = content_hash(header, plain)
+    write_bytes(path, save(plain, {_HEADER: json.dumps(header, allow_nan=False)}))
+    return str(header["content"])
 
 
 def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -126,7 +125,9 @@ def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tenso
             header = json.loads((file.metadata() or {}).get(_HEADER, "null"))
             if isinstance(header, dict) and header.get("what") == what:
                 _check_header(header, path)
-                return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                _check_content(header, tensors, path)
+                return header, tensors
     except (SafetensorError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} must be a {what}, got {error}") from None
     got = str(header.get("what")) if isinstance(header, dict) else "a file of another program"
@@ -142,8 +143,23 @@ def _check_header(header: dict[str, Any], path: Path) -> None:
         )
 
 
+def _check_content(header: Mapping[str, Any], tensors: Mapping[str, Tensor], path: Path) -> None:
+    written = header.get("content")  # files of older versions have none
+    if written is not None and written != (actual := content_hash(header, tensors)):
+        raise ValueError(
+            f"{path} must hold what was written into it, SHA-256 {str(written)[:12]}, got"
+            f" {actual[:12]}: it is damaged"
+        )
+
+
+def content_hash(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """A hash of all that a file holds but this hash itself."""
+    text = json.dumps({key: value for key, value in header.items() if key != "content"})
+    return hashlib.sha256(f"{text}\n{weights_hash(tensors)}".encode()).hexdigest()
+
+
 def weights_hash(weights: Mapping[str, Tensor]) -> str:
-    """A hash of a model's parameters: their names, dtypes, shapes and bits."""
+    """A hash of parameters or other tensors: their names, dtypes, shapes and bits."""
     digest = hashlib.sha256()
     for name in sorted(weights):
         tensor = weights[name].detach().cpu().contiguous()

@@ -137,7 +137,14 @@ def load_model(path: Path | str, *, device: str = "cpu", impl: Impl | None = Non
 def check_weights(
     weights: Mapping[str, Tensor], config: RunConfig, schema: Schema, what: str
 ) -> None:
-    """Raise ValueError unless these are the parameters of the config's variant, and no other."""
+    """Raise ValueError unless these are the parameters of the config's variant, and no other, of
+    the dtype of its precision."""
+    for name, weight in weights.items():
+        if weight.dtype != config.dtype:
+            raise ValueError(
+                f"{what}: {name} must have dtype {config.dtype} in {config.precision}, got"
+                f" {weight.dtype}"
+            )
     shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
     check_structure(shapes, weight_shapes(config, schema), what)
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from slipstream.core.files import json_text, naming_file, read_json, write_text
+from slipstream.core.files import (
+    json_text,
+    naming_file,
+    read_json,
+    remove_partials,
+    write_text,
+)
+from slipstream.core.locks import take_lock
 from slipstream.core.schemas import fitted
 from slipstream.runs.config import RunConfig
 
@@ -49,7 +55,8 @@ def add_planned(study: Path, cells: Iterable[PlannedCell]) -> None:
     """Add cells to the file. The lock keeps those that another process adds at the same time."""
     study.mkdir(parents=True, exist_ok=True)
     with (study / LOCK).open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        take_lock(file, wait=True)
+        remove_partials(study, NAME)
         before = read_planned(study) if (study / NAME).is_file() else []
         known = {cell.path: cell for cell in (*before, *cells)}
         entries = [asdict(cell) for cell in known.values()]

@@ -24,9 +24,10 @@ from slipstream.data.batches import Batch, endless, make_normaliser
 from slipstream.data.store import Store, data_hash, split_hash
 from slipstream.evaluation.evaluate import sample_errors
 from slipstream.models.plugins import plugin_of
-from slipstream.runs.checkpoint import read_checkpoint, weights_hash, write_checkpoint
+from slipstream.runs.checkpoint import weights_hash, write_checkpoint
 from slipstream.runs.config import RunConfig, is_due
 from slipstream.runs.folder import RunFolder
+from slipstream.runs.integrity import read_newest_checkpoint
 from slipstream.runs.model_file import TrainedModel, build_model, check_weights, write_model
 from slipstream.training.data import first_epoch, normalised_on, training_loader, validation_loader
 from slipstream.training.distributed import World
@@ -164,9 +165,9 @@ class Trainer:
         if self.world.leads:
             step = self.state.step
             checkpoint = self.state.to_checkpoint(self.provenance, self.world.device)
-            write_checkpoint(self.folder.checkpoint_file(step), checkpoint)
+            content = write_checkpoint(self.folder.checkpoint_file(step), checkpoint)
             weights = weights_hash(checkpoint.part("model"))
-            self._record("checkpoint", {"step": step, "weights": weights})
+            self._record("checkpoint", {"step": step, "weights": weights, "content": content})
             self.folder.prune_checkpoints(self.config.keep)
         self.world.wait()
 
@@ -178,7 +179,7 @@ class Trainer:
         resumed = newest is not None
         if newest is not None:
             path = self.folder.checkpoint_file(newest)
-            checkpoint = read_checkpoint(path)
+            checkpoint = read_newest_checkpoint(self.folder, newest)
             self.provenance.check(checkpoint.state, str(path))
             check_weights(checkpoint.part("model"), self.config, self.store.schema, str(path))
             self.state.load(checkpoint, self.world.device)

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from slipstream.audit.certificate import Certificate, Finding
+from slipstream.audit.certificate import Certificate, Finding, write_certificate
 from slipstream.audit.run_audit import CHECKS
 from slipstream.audit.study_audit import certify
 from slipstream.cli.audit import audit
@@ -213,6 +213,13 @@ def command(*arguments: object) -> tuple[int, str]:
     app.command()(audit)
     done = CliRunner().invoke(app, [str(argument) for argument in arguments])
     return done.exit_code, done.output
+
+
+def test_what_a_killed_audit_left_goes(study: Path) -> None:
+    for name in (".certificate.json.7.partial", ".certificate.txt.7.partial", ".mine.7.partial"):
+        (study / name).touch()
+    write_certificate(certify(study), study)
+    assert [file.name for file in study.glob(".*.partial")] == [".mine.7.partial"]
 
 
 def test_the_command_says_little_and_writes_all(study: Path) -> None:

@@ -63,7 +63,7 @@ def test_what_was_there_stays_when_writing_fails(
     def full(aside: Path, path: Path) -> None:
         raise OSError(28, "No space left on device", str(aside))
 
-    monkeypatch.setattr("slipstream.runs.checkpoint.publish", full)
+    monkeypatch.setattr("slipstream.core.files.publish", full)
     with pytest.raises(OSError, match="No space left"):
         write_checkpoint(tmp_path / "c", made())
     assert (tmp_path / "c").read_bytes() == before

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,14 @@ def test_a_config_is_the_same_after_json() -> None:
         ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
         ({"schedule": 3}, "schedule must be at least the 12 steps, got 3"),
         ({"optim.clip": 0.0}, "optim.clip must be positive, got 0"),
+        ({"optim.learning_rate": math.inf}, "optim.learning_rate must be a finite number, got inf"),
+        ({"optim.warmup": math.inf}, "optim.warmup must be a finite number, got inf"),
+        ({"optim.clip": math.inf}, "optim.clip must be a finite number, got inf"),
+        ({"data.points": math.nan}, "data.points must be a finite number, got nan"),
+        (
+            {"data.builtin.settings": {"number": [1, -math.inf]}},
+            r"data.builtin.settings.number\[1\] must be a finite number, got -inf",
+        ),
         ({"optim.learning_rat": 1}, "did you mean 'learning_rate'"),
         ({"optim.learning_rate": "fast"}, "optim.learning_rate must be a number, got 'fast'"),
         ({"model.variant": "baselin"}, "did you mean 'baseline'"),

@@ -257,7 +257,7 @@ def _ids(place: Place, folder: Path) -> tuple[str, ...]:
     path = folder / place.text()
     if not path.is_file():
         place.fail("be a list of ids, or a file with one on each line", f"no file {path}")
-    lines = path.read_text("utf-8-sig").splitlines()
+    lines = path.read_text("utf-8-sig").split("\n")  # an id may contain what splitlines splits at
     return tuple(sample_id(line) for line in lines if line.strip())
 
 

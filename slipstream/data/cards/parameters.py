@@ -143,7 +143,7 @@ def _read_csv(path: Path) -> list[ParameterRow]:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path} must be CSV in UTF-8, got other bytes") from None
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#")]
     if len(lines) < 2:
         raise ValueError(f"{path} must have a header and rows, got {len(lines)} lines")
     delimiter = max(",;\t", key=lines[0].count)

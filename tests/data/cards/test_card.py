@@ -298,6 +298,16 @@ def test_lists_of_a_card_are_read_as_written(tmp_path: Path) -> None:
     assert splits.lists == {"train": ("1.1", "10"), "test": ("1.10", "1_0", "0010")}
 
 
+def test_only_a_line_feed_ends_a_line_of_a_list_or_a_table(tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("b\u2028c\nd\n", "utf-8")
+    card = read_card(write(tmp_path / "card.yaml", WHOLE))
+    assert card.splits is not None and card.splits.lists is not None
+    assert card.splits.lists["test"] == (sample_id("b\u2028c"), "d")
+    table = tmp_path / "t.csv"
+    table.write_text("case,note,U\na,odd\u2028text,1\nb,plain,2\n", "utf-8")
+    assert [row["U"] for row in read_parameter_table(table, "case").values()] == ["1", "2"]
+
+
 def test_parameters_of_one_sample(tmp_path: Path) -> None:
     for name, text in (
         ("p.json", f'{{"flow": {{"U": 3, "dir": [1, 0, 0]}}, "name": "x", "big": {10**400}}}'),
