@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -38,7 +38,6 @@ from slipstream.data.cards.types import (
     SCHEMA,
     ArrayValue,
     Card,
-    Computed,
     ComputedValue,
     Corner,
     Entry,
@@ -48,7 +47,7 @@ from slipstream.data.cards.types import (
     SplitRule,
 )
 from slipstream.data.meshes import Location
-from slipstream.data.store import Field
+from slipstream.data.store import Computed, Field
 
 __all__ = ["Card", "read_card"]
 
@@ -195,7 +194,7 @@ def _computed(place: Place, keys: Mapping[str, Place], context: _Context) -> Ent
     if what == "normals" and "to" in keys:
         keys["to"].fail("stand beside `computed: distance` only")
     unit = context.coords.unit if what == "distance" else "1"
-    field = _field(keys, 3 if what == "normals" else 1, unit)
+    field = replace(_field(keys, 3 if what == "normals" else 1, unit), computed=what)
     to = keys["to"].choice(tuple(context.files)) if what == "distance" else None
     return Entry(field, ComputedValue(what, to))
 

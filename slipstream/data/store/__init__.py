@@ -15,7 +15,7 @@ pool         a task over many items, by processes or threads
 
 from slipstream.data.store.checks import Defect, check_store
 from slipstream.data.store.cloud import Cloud, Parameters, RowBlocks, Rows, check_finite_rows
-from slipstream.data.store.fields import PARTS, Field, Schema
+from slipstream.data.store.fields import PARTS, Computed, Field, Schema
 from slipstream.data.store.identity import data_hash, split_hash
 from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, merge
 from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
@@ -27,6 +27,7 @@ from slipstream.data.store.statistics import Statistics
 
 __all__ = [
     "Cloud",
+    "Computed",
     "Field",
     "Defect",
     "MANIFEST_NAME",

@@ -7,12 +7,18 @@ or more columns. All counts and column ranges are computed from the fields.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from slipstream.core.checks import check_choice, check_whole
 
 PARTS = ("coords", "features", "targets")
+
+Computed = Literal["normals", "distance"]
+"""Unit normals of the surface that the points are on; the distance of the points to a surface."""
+_WIDTHS: Mapping[str, int] = {"normals": 3, "distance": 1}
+_OLD_NAMES = {"normals": ("normal", "normals"), "distance": ("signed_distance", "distance")}
+"""What features were called in stores and models that do not say what was computed."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,9 @@ class Field:
     """Fields of one group share a line of the metric; by default a field is its own group. None
     for a target that neither loss nor metric counts."""
     components: int = 1
+    computed: Computed | None = None
+    """What the values were computed as from the geometry; None for all others. It describes the
+    values and does not change them, so it is no part of the identity of data (`identity`)."""
 
     def __post_init__(self) -> None:
         for what in ("name", "unit"):
@@ -35,6 +44,14 @@ class Field:
         check_whole(f"components of field {self.name!r}", self.components, 1)
         if self.group == "":
             object.__setattr__(self, "group", self.name)
+        if self.computed is not None:
+            check_choice(f"computed of field {self.name!r}", self.computed, get_args(Computed))
+            width = _WIDTHS[self.computed]
+            if self.components != width:
+                raise ValueError(
+                    f"components of field {self.name!r} must be {width} for computed"
+                    f" {self.computed}, got {self.components}"
+                )
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -42,6 +59,19 @@ class Field:
         if self.components == 1:
             return (self.name,)
         return tuple(f"{self.name}[{i}]" for i in range(self.components))
+
+    def identity(self) -> dict[str, Any]:
+        """As JSON, all that the values depend on."""
+        names = ("name", "unit", "group", "components")
+        return {name: getattr(self, name) for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON; a key that not every field has is absent where there is nothing to say."""
+        return self.identity() | ({"computed": self.computed} if self.computed else {})
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Field:
+        return cls(**value)
 
 
 @dataclass(frozen=True)
@@ -108,6 +138,20 @@ class Schema:
         start = _count(self.fields[: self.fields.index(field)])
         return slice(start, start + field.components)
 
+    def computed(self, what: Computed) -> Field | None:
+        """The first feature that was computed as `what`; None without one.
+
+        Where no feature says so, as in older stores, models and predictions, names decide.
+        """
+        for field in self.features:
+            if field.computed == what:
+                return field
+        for field in self.features:
+            named = field.name in _OLD_NAMES[what] and field.components == _WIDTHS[what]
+            if named and field.computed is None:
+                return field
+        return None
+
     @property
     def target_groups(self) -> dict[str, tuple[int, ...]]:
         """Target channels by group, counted from the first target, as the metric takes them."""
@@ -121,11 +165,16 @@ class Schema:
         return groups
 
     def to_json(self) -> dict[str, Any]:
-        return {part: [asdict(field) for field in getattr(self, part)] for part in PARTS}
+        return {part: [field.to_json() for field in getattr(self, part)] for part in PARTS}
+
+    def identity(self) -> dict[str, Any]:
+        """As JSON, all that the values of rows depend on."""
+        return {part: [field.identity() for field in getattr(self, part)] for part in PARTS}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Schema:
-        return cls(**{part: tuple(Field(**field) for field in value[part]) for part in PARTS})
+        parts = {part: tuple(map(Field.from_json, value[part])) for part in PARTS}
+        return cls(**parts)
 
 
 def _count(fields: Iterable[Field]) -> int:

@@ -96,9 +96,9 @@ class Pairs:
         return merge_statistics(of_pair(*place) for place in self.places)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "state": [field.to_json() for field in self.state]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Pairs:
-        state = tuple(Field(**field) for field in value["state"])
+        state = tuple(map(Field.from_json, value["state"]))
         return cls(**{**value, "state": state, "lags": tuple(value["lags"])})

@@ -63,8 +63,8 @@ def test_a_card_says_where_everything_is(tmp_path: Path) -> None:
     card = read_card(write(tmp_path / "card.yaml", WHOLE))
     assert card.schema.coords == (Field("place", "mm", components=3),)
     assert card.schema.features == (
-        Field("normal", components=3),
-        Field("gap", "mm", group=None),
+        Field("normal", components=3, computed="normals"),
+        Field("gap", "mm", group=None, computed="distance"),
         Field("speed", "m/s"),
         Field("dir", components=3),
     )
@@ -85,6 +85,8 @@ def test_a_card_says_where_everything_is(tmp_path: Path) -> None:
     assert card.splits is not None
     assert card.splits.lists == {"train": ("001", "7", "a_b"), "test": ("b", "c")}
     assert json.loads(json.dumps(card.to_json()))["targets"][1]["field"]["components"] == 2
+    field = card.to_json()["features"][0]["field"]
+    assert set(field) == {"name", "unit", "group", "components"}, "as in the options of old stores"
 
 
 def test_the_card_of_the_documentation_is_good(tmp_path: Path) -> None:
