@@ -29,6 +29,15 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def naming_file(file: Path | str) -> Iterator[None]:
+    """Begin the message of a ValueError about the content of a file with its name."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
 def publish(aside: Path, path: Path) -> None:
     """Rename a finished file to its final name: a reader sees all of it or nothing.
 

@@ -19,17 +19,62 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from slipstream.core.files import naming, publish, sync_folder
+from slipstream.core.files import naming, naming_file, publish, sync_folder
 from slipstream.core.runtime import versions
+from slipstream.core.schemas import Count, Positive, parsed
+from slipstream.runs.config import RunConfig
 
 SCHEMA = 1
 _HEADER = "slipstream"
 
 
+@dataclass(frozen=True)
+class Header:
+    """What every header has."""
+
+    schema: Positive
+    what: str
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class BestValidation:
+    step: Count
+    error: float
+    by_group: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class PlaceInData:
+    """Where the loader stands, and the order it follows."""
+
+    epoch: Count
+    position: Count
+    seed: int
+    samples: Count
+    batch_size: Positive
+    shuffle: bool
+    even: bool
+    rank: Count
+    world_size: Positive
+
+
+@dataclass(frozen=True)
+class CheckpointHeader(Header):
+    step: Count
+    best: BestValidation | None
+    skipped: Count
+    loader: PlaceInData
+    config: RunConfig
+    data_hash: str
+    split_hash: str
+    processes: Positive
+
+
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
     state: dict[str, Any]
-    """Plain JSON."""
+    """Plain JSON with the fields of `CheckpointHeader`."""
     tensors: dict[str, Tensor]
 
     @property
@@ -49,10 +94,8 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Raises ValueError where the file is not a whole checkpoint."""
     state, tensors = read_tensors(path, "checkpoint")
-    if "step" not in state or "config" not in state:
-        raise ValueError(
-            f"{path} must say its step and config, got {', '.join(state) or 'nothing'}"
-        )
+    with naming_file(path):
+        parsed(CheckpointHeader, state, open=True)
     return Checkpoint(state, tensors)
 
 
@@ -81,18 +124,22 @@ def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tenso
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get(_HEADER, "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError) as error:
+            if isinstance(header, dict) and header.get("what") == what:
+                _check_header(header, path)
+                return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} must be a {what}, got {error}") from None
-    if not isinstance(header, dict) or header.get("what") != what:
-        got = header.get("what") if isinstance(header, dict) else "a file of another program"
-        raise ValueError(f"{path} must be a {what}, got {got}")
-    if header.get("schema", 0) > SCHEMA:
+    got = str(header.get("what")) if isinstance(header, dict) else "a file of another program"
+    raise ValueError(f"{path} must be a {what}, got {got[:80]}")
+
+
+def _check_header(header: dict[str, Any], path: Path) -> None:
+    with naming_file(path):
+        version = parsed(Header, header, open=True).schema
+    if version > SCHEMA:
         raise ValueError(
-            f"{path}: schema must be at most {SCHEMA}, got {header['schema']}: a newer slipstream"
-            " wrote it"
+            f"{path}: schema must be at most {SCHEMA}, got {version}: a newer slipstream wrote it"
         )
-    return header, tensors
 
 
 def weights_hash(weights: Mapping[str, Tensor]) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import torch
 
 from slipstream.core.checks import check_at_least, check_choice, check_whole
-from slipstream.core.configs import YOUNGER, differences
+from slipstream.core.configs import differences
+from slipstream.core.schemas import YOUNGER
 from slipstream.data.batches import CoordScale, Sampling
 from slipstream.kernels.plan import Impl, Precision
 from slipstream.models.plugins import Plugin, plugin_of

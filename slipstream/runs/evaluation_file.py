@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from slipstream.core.checks import check_whole
-from slipstream.core.configs import YOUNGER, from_json
 from slipstream.core.records import append_record, read_records
+from slipstream.core.schemas import YOUNGER, parsed
 from slipstream.runs.folder import RunFolder
 
 KIND = "evaluation"
@@ -206,7 +206,7 @@ def read_evaluations(run: RunFolder) -> list[Evaluation]:
     for row in read_records(file, KIND) if file.is_file() else []:
         own = {name: row[name] for name in names if name in row}
         try:
-            evaluations.append(_without_equal_repeats(from_json(Evaluation, own)))
+            evaluations.append(_without_equal_repeats(parsed(Evaluation, own)))
         except ValueError as error:
             raise ValueError(
                 f"{file} must hold evaluations, got one that is none: {error}"

@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.configs import from_json
 from slipstream.core.files import json_text, read_json, write_text
+from slipstream.core.schemas import parsed
 from slipstream.data.store import MANIFEST_NAME
 from slipstream.runs.config import RunConfig
 from slipstream.runs.run_records import read_run_records
@@ -49,8 +49,8 @@ class RunFolder:
                 f"{self.config_file}: schema must be {SCHEMA}, got {value.get('schema')!r}"
             )
         try:
-            return from_json(RunConfig, value["config"])
-        except (KeyError, ValueError) as error:
+            return parsed(RunConfig, value.get("config"), place="config")
+        except ValueError as error:
             raise ValueError(f"{self.config_file} must be the config of a run: {error}") from None
 
     def check_free(self) -> None:

@@ -15,16 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slipstream.core.configs import from_json
+from slipstream.core.files import naming_file
 from slipstream.core.runtime import pick_device
+from slipstream.core.schemas import parsed
 from slipstream.core.shapes import Float
 from slipstream.data.batches import Normaliser
-from slipstream.data.store import Schema
+from slipstream.data.store import PARTS, Schema
 from slipstream.kernels.plan import Impl
 from slipstream.models.structure import check_structure, expected_parameters
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import Shapes, variant_named
-from slipstream.runs.checkpoint import read_tensors, write_tensors
+from slipstream.runs.checkpoint import BestValidation, Header, read_tensors, write_tensors
 from slipstream.runs.config import RunConfig
 
 
@@ -64,6 +65,24 @@ class TrainedModel:
         return next(self.model.parameters()).device
 
 
+@dataclass(frozen=True)
+class ModelHeader(Header):
+    config: RunConfig
+    fields: Schema
+    normaliser: Normaliser
+    metric: BestValidation
+    data_hash: str
+    split_hash: str
+
+    def check(self) -> None:
+        """Raise ValueError unless the normaliser has a number for every column."""
+        for part in PARTS:
+            columns = self.fields.columns(part)
+            expected, got = columns.stop - columns.start, len(getattr(self.normaliser, part).shift)
+            if expected != got:
+                raise ValueError(f"normaliser.{part} must have {expected} numbers, got {got}")
+
+
 def build_model(config: RunConfig, schema: Schema, impl: Impl | None = None) -> Transolver:
     """The model of a run, with its initial values."""
     model = Transolver(
@@ -101,19 +120,18 @@ def load_model(path: Path | str, *, device: str = "cpu", impl: Impl | None = Non
     path = Path(path)
     path = path / "model.safetensors" if path.is_dir() else path
     header, tensors = read_tensors(path, "model")
-    missing = [key for key in ("config", "fields", "normaliser", "metric") if key not in header]
-    if missing:
-        raise ValueError(f"{path} must say its {missing[0]}, got none")
-    config = from_json(RunConfig, header.pop("config"))
+    with naming_file(path):
+        written = parsed(ModelHeader, header, open=True)
+        written.check()
+    config, schema = written.config, written.fields
     config.model.check_loaded(str(path))
-    schema = Schema.from_json(header.pop("fields"))
     check_weights(tensors, config, schema, str(path))
     model = build_model(config, schema, impl)
     model.load_state_dict(tensors)
-    normaliser = Normaliser.from_json(header.pop("normaliser"))
-    metric = header.pop("metric")
-    where = pick_device(device)
-    return TrainedModel(model.to(where).eval(), schema, normaliser, config, metric, header)
+    model = model.to(pick_device(device)).eval()
+    own = ("config", "fields", "normaliser", "metric")
+    about = {key: value for key, value in header.items() if key not in own}
+    return TrainedModel(model, schema, written.normaliser, config, header["metric"], about)
 
 
 def check_weights(

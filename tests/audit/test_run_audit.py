@@ -222,23 +222,26 @@ def test_a_store_that_says_more_about_its_fields_is_the_same_store(run: Path) ->
         (lambda run: cut(run / "config.json"), "config.json must be a JSON object"),
         (lambda run: (run / "config.json").write_text('{"schema": 1}'), "the config of a run"),
         (lambda run: (run / "records.jsonl").unlink(), "must be the records of the run"),
-        (lambda run: edit_rows(run, "train", 6, {"kernels": 3}), "line 7: kernels must be str"),
-        (lambda run: edit_rows(run, "stop", 12, {"step": None}), "line 15: step must be int"),
+        (lambda run: edit_rows(run, "train", 6, {"kernels": 3}), "line 7: kernels must be text"),
+        (
+            lambda run: edit_rows(run, "stop", 12, {"step": None}),
+            "line 15: step must be a whole",
+        ),
         (
             lambda run: edit_file(checkpoint(run, 8), lambda header, _: header.update(step=4)),
             "must be of step 8, got 4",
         ),
         (
             lambda run: edit_file(checkpoint(run, 8), lambda header, _: header.update(config=4)),
-            "must hold the config of a run",
+            "config must be a mapping with the fields of RunConfig, got 4",
         ),
         (
             lambda run: edit_file(checkpoint(run, 8), lambda h, _: h["loader"].clear()),
-            "loader: epoch must be int, got None",
+            "loader must have the field epoch, got none",
         ),
         (
             lambda run: edit_file(run / "model.safetensors", lambda h, _: h["fields"].clear()),
-            "the fields of the model must be of schema 1",
+            "fields must have the field coords, got none",
         ),
     ],
 )

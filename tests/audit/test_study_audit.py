@@ -171,8 +171,8 @@ def test_a_study_without_a_list_of_cells(study: Path) -> None:
     [
         ("{", "must be a JSON object"),
         ("{}", "schema must be 1, got None"),
-        ('{"schema": 1, "cells": 3}', "cells must be a list, got int"),
-        ('{"schema": 1, "cells": [{"experiment": 3}]}', "cells[0].experiment must be str, got 3"),
+        ('{"schema": 1, "cells": 3}', "cells must be a list, got 3"),
+        ('{"schema": 1, "cells": [{"experiment": 3}]}', "cells[0].experiment must be text, got 3"),
     ],
 )
 def test_a_damaged_list_of_cells(study: Path, content: str, sentence: str) -> None:

@@ -63,7 +63,7 @@ def test_other_files_are_refused(run: Path, tmp_path: Path) -> None:
     write_tensors(
         tmp_path / "b", "model", {k: v for k, v in header.items() if k != "fields"}, tensors
     )
-    with pytest.raises(ValueError, match="must say its fields, got none"):
+    with pytest.raises(ValueError, match="it must have the field fields, got none"):
         load_model(tmp_path / "b")
     renamed = {**header, "config": small(model__variant="no-token-attention").to_json()}
     write_tensors(tmp_path / "c", "model", renamed, tensors)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from slipstream.core.checks import check_choice
+from slipstream.core.schemas import parsed
 from slipstream.core.shapes import Float
 from slipstream.data.store import PARTS, Schema, Statistics
 
@@ -79,10 +80,8 @@ class Normaliser:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Normaliser:
-        maps = {
-            part: Affine(tuple(value[part]["shift"]), tuple(value[part]["scale"])) for part in PARTS
-        }
-        return cls(**maps)
+        """Raises ValueError where the value is not what `to_json` returns."""
+        return parsed(cls, value, place="normaliser")
 
 
 def make_normaliser(

@@ -6,11 +6,13 @@ or more columns. All counts and column ranges are computed from the fields.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from slipstream.core.checks import check_choice, check_whole
+from slipstream.core.schemas import YOUNGER, parsed
 
 PARTS = ("coords", "features", "targets")
 
@@ -32,7 +34,7 @@ class Field:
     """Fields of one group share a line of the metric; by default a field is its own group. None
     for a target that neither loss nor metric counts."""
     components: int = 1
-    computed: Computed | None = None
+    computed: Computed | None = dataclasses.field(default=None, metadata=YOUNGER)
     """What the values were computed as from the geometry; None for all others. It describes the
     values and does not change them, so it is no part of the identity of data (`identity`)."""
 
@@ -68,10 +70,6 @@ class Field:
     def to_json(self) -> dict[str, Any]:
         """As JSON; a key that not every field has is absent where there is nothing to say."""
         return self.identity() | ({"computed": self.computed} if self.computed else {})
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Field:
-        return cls(**value)
 
 
 @dataclass(frozen=True)
@@ -173,8 +171,8 @@ class Schema:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Schema:
-        parts = {part: tuple(map(Field.from_json, value[part])) for part in PARTS}
-        return cls(**parts)
+        """Raises ValueError where the value is not what `to_json` returns."""
+        return parsed(cls, value, place="fields")
 
 
 def _count(fields: Iterable[Field]) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.checks import check_whole
+from slipstream.core.schemas import parsed
 from slipstream.data.store.fields import Field, Schema
 from slipstream.data.store.statistics import Statistics, merge_statistics
 
@@ -100,5 +101,5 @@ class Pairs:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Pairs:
-        state = tuple(map(Field.from_json, value["state"]))
-        return cls(**{**value, "state": state, "lags": tuple(value["lags"])})
+        """Raises ValueError where the value is not what `to_json` returns."""
+        return parsed(cls, value, place=PAIRS_OPTION)

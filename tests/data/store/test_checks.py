@@ -65,6 +65,10 @@ def _set(*keys: Any, to: Any) -> Callable[[Path], None]:
     return _manifest(change)
 
 
+def _rename(value: Any) -> None:
+    value["samples"]["../s02"] = value["samples"].pop("s02")
+
+
 @pytest.mark.parametrize(
     ("damage", "messages"),
     [
@@ -125,18 +129,21 @@ def test_what_is_found(store: Path, damage: Callable[[Path], Any], messages: lis
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_set("samples", "s02", "bytes", to=None), "sample s02: bytes must be a whole number of"),
-        (_set("samples", "s02", "crc32", to=None), "sample s02: crc32 must be a whole number of"),
-        (_set("samples", "s02", "rows", to=10**400), "rows must be below 2^63, got 401 digits"),
-        (_set("samples", "s02", to=None), "sample s02: an entry must be a mapping, got None"),
-        (_set("samples", "s02", to={}), "sample s02: it must have the key 'rows', got none"),
-        (_set("samples", "../s02", to={}), "a sample id must have 1 to 200 letters"),
+        (_set("samples", "s02", "bytes", to=None), "samples.s02.bytes must be a whole number, got"),
+        (_set("samples", "s02", "crc32", to=None), "samples.s02.crc32 must be a whole number, got"),
+        (
+            _set("samples", "s02", "rows", to=10**400),
+            "rows must be a number of at most 64 bits",
+        ),
+        (_set("samples", "s02", to=None), "samples.s02 must be a mapping with the fields of"),
+        (_set("samples", "s02", to={}), "samples.s02 must have the field rows, got none"),
+        (_manifest(_rename), "a sample id must have 1 to 200 letters"),
         (_set("quarantined", to=None), "quarantined must be a mapping, got None"),
-        (_set("splits", "test", to=None), "split 'test' must be a list of sample ids, got"),
+        (_set("splits", "test", to=None), "splits.test must be a list, got None"),
         (_set("provenance", "seed", to=None), "seed must be a whole number, got None"),
         (_set("statistics", "squares", to=[]), "statistics must have as many numbers of each kind"),
         (_set("statistics", "squares", 0, to=-1), "squares of statistics must be at least 0, got"),
-        (_set("statistics", "mean", 0, to=None), "mean of statistics must be a list of finite"),
+        (_set("statistics", "mean", 0, to=None), "statistics.mean[0] must be a number, got None"),
         (_set("fields", "targets", to=[]), "must have 7 numbers of each kind, one a column, got"),
     ],
 )

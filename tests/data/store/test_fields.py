@@ -57,6 +57,9 @@ def test_older_files_are_known_by_their_names_and_stay_as_they_are() -> None:
     found = old.computed("normals")
     assert found is not None and found.name == "normals" and old.computed("distance") is None
     assert json.dumps(old.to_json()) == json.dumps(OLD) == json.dumps(old.identity())
+    value = {**OLD, "features": [{**OLD["features"][0], "computed": "normal"}]}
+    with pytest.raises(ValueError, match=r"features\[0\].computed must be one of .* got 'normal'"):
+        Schema.from_json(value)
     for name, what in (("normal", "normals"), ("distance", "distance")):
         named = replace(SCHEMA, features=(Field(name, components=2),))
         assert named.computed(what) is None, "of another width"  # type: ignore[arg-type]

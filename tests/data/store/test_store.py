@@ -119,7 +119,7 @@ def test_manifests_that_are_none(store: Store, tmp_path: Path) -> None:
     for changes, message in (
         ({"schema": 2}, "schema must be at most 1, got 2: a newer slipstream wrote it$"),
         ({"schema": None}, "schema must be a whole number of at least 1, got None"),
-        ({"schema": 1, "splits": "gone"}, "manifest.json must have the key 'splits', got none"),
+        ({"schema": 1, "splits": "gone"}, "manifest.json: it must have the field splits, got none"),
         ({"splits": {}, "samples": 3}, "manifest.json: samples must be a mapping, got 3"),
     ):
         _change(path, **changes)
