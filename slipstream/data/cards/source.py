@@ -9,6 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from slipstream.data.cards.parameters import (
     ParameterRow,
     find_row,
@@ -111,7 +114,8 @@ class MeshSource:
             note["rows_left_out"] = rows.left_out
         if rows.undecided:
             note[UNDECIDED] = rows.undecided
-        return Cloud(self.schema, rows.arrays, note | self._parameters(sample))
+        parameters = self._parameters(sample)
+        return Cloud(self.schema, _divided(self.schema, rows.arrays, parameters), note | parameters)
 
     def _name(self, path: Path) -> str:
         """The path relative to the folder, also outside of it: a .vtm may name blocks anywhere."""
@@ -173,3 +177,18 @@ class MeshSource:
                 errors.append(error)
         if errors:
             raise errors[0]
+
+
+def _divided(
+    schema: Schema, arrays: Mapping[str, NDArray[Any]], parameters: Mapping[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """The arrays, each divided by the reference of its field; ValueError where that is 0."""
+    divided = dict(arrays)
+    for field in schema.targets:
+        if field.divided is not None:
+            try:
+                reference = field.divided.of_sample(parameters)
+            except ValueError as error:
+                raise ValueError(f"{field.name}: {error}") from None
+            divided[field.name] = np.asarray(arrays[field.name], np.float64) / reference
+    return divided

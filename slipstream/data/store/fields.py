@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from slipstream.core.checks import check_choice, check_whole
 from slipstream.core.schemas import YOUNGER, parsed
+from slipstream.data.store.references import Reference
 
 PARTS = ("coords", "features", "targets")
 
@@ -37,6 +38,8 @@ class Field:
     computed: Computed | None = dataclasses.field(default=None, metadata=YOUNGER)
     """What the values were computed as from the geometry; None for all others. It describes the
     values and does not change them, so it is no part of the identity of data (`identity`)."""
+    divided: Reference | None = dataclasses.field(default=None, metadata=YOUNGER)
+    """What the values of a target were divided by, sample by sample; None for all others."""
 
     def __post_init__(self) -> None:
         for what in ("name", "unit"):
@@ -62,10 +65,16 @@ class Field:
             return (self.name,)
         return tuple(f"{self.name}[{i}]" for i in range(self.components))
 
+    @property
+    def undivided_unit(self) -> str:
+        """The unit of the values before they were divided, which is mostly that of the field."""
+        return self.divided.unit if self.divided else self.unit
+
     def identity(self) -> dict[str, Any]:
         """As JSON, all that the values depend on."""
         names = ("name", "unit", "group", "components")
-        return {name: getattr(self, name) for name in names}
+        value = {name: getattr(self, name) for name in names}
+        return value | ({"divided": self.divided.to_json()} if self.divided else {})
 
     def to_json(self) -> dict[str, Any]:
         """As JSON; a key that not every field has is absent where there is nothing to say."""
@@ -96,6 +105,16 @@ class Schema:
             )
         if not self.coords:
             raise ValueError("a schema must have at least one field of coords, got none")
+        scalars = [field.name for field in self.features if field.components == 1]
+        for field in self.fields:
+            for name in field.divided.by if field.divided else ():
+                if field not in self.targets:
+                    raise ValueError(f"a field that is divided must be a target, got {field.name}")
+                if name not in scalars:
+                    raise ValueError(
+                        f"{field.name} must be divided by features with one component"
+                        f" ({', '.join(scalars) or 'none'}), got {name!r}"
+                    )
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -149,6 +168,22 @@ class Schema:
             if named and field.computed is None:
                 return field
         return None
+
+    def undivided(self, targets: Any, features: Any) -> Any:
+        """Targets (..., K) as they were before they were divided, from the features (..., F) at the
+        same points; arrays or tensors. Targets that were not divided stay as they are."""
+        if not any(field.divided for field in self.targets):
+            return targets
+        first, start = self.columns("features").start, self.columns("targets").start
+        values = targets * 1  # a copy
+        for field in self.targets:
+            if field.divided is not None:
+                at = {name: self.columns(name).start - first for name in field.divided.by}
+                named = {name: features[..., k : k + 1] for name, k in at.items()}
+                columns = self.columns(field.name)
+                own = slice(columns.start - start, columns.stop - start)
+                values[..., own] = values[..., own] * field.divided.value(named)
+        return values
 
     @property
     def target_groups(self) -> dict[str, tuple[int, ...]]:

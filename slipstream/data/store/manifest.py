@@ -5,7 +5,8 @@ Schema 1, one JSON object:
     schema        1
     slipstream    version that wrote the store
     fields        coords, features, targets: lists of {name, unit, group, components}, and what
-                  a field was computed as, {computed}, where it was
+                  a field was computed as, {computed}, or divided by, {divided: {by, factor,
+                  unit}}, where it was
     provenance    source (its name), options, seed of the permutations; the option "pairs" makes it
                   a store of trajectories (pairs.py)
     splits        split -> sample ids, in order; every sample is in exactly one
