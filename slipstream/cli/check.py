@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from slipstream.cli.shared import Json, Workers, bar, warn
-from slipstream.data.benchmarks import manifest_warnings
+from slipstream.cli.shared import Json, Workers, bar, store_warnings, warn
 from slipstream.data.store import check_store, merge, open_store
 
 StorePath = Annotated[Path, typer.Argument(help="Folder of the store.")]
@@ -42,4 +41,4 @@ def merge_shards(store: StorePath) -> None:
     """
     manifest = merge(store)
     print(f"{store}: {len(manifest.samples)} samples, {len(manifest.quarantined)} quarantined.")
-    warn(manifest_warnings(manifest))
+    warn(store_warnings(manifest))

@@ -137,6 +137,7 @@ def _errors_of(
     targets = trained.normaliser.targets
     prediction = trained.normalised(*batch.inputs)
     normalised = prediction, targets.forward(batch.targets)
+    # As stored: relative errors stay the same where targets were divided by a number a sample.
     physical = targets.inverse(prediction), batch.targets
     errors = {}
     for name, (groups, order) in kinds.items():

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from slipstream.core.files import naming_file
@@ -27,6 +28,9 @@ from slipstream.models.transolver import Transolver
 from slipstream.models.variants import Shapes, variant_named
 from slipstream.runs.checkpoint import BestValidation, Header, read_tensors, write_tensors
 from slipstream.runs.config import RunConfig
+from slipstream.runs.model_inputs import ModelInputs, model_inputs
+
+Points = TypeVar("Points", Tensor, NDArray[Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +47,40 @@ class TrainedModel:
     """Hashes of the data, and versions."""
 
     @torch.no_grad()
-    def __call__(
-        self, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None = None
-    ) -> Float[Tensor, "B N k"]:
-        """Targets at the points, both in the units of `schema`."""
-        return self.normaliser.targets.inverse(self.normalised(coords, features))
+    def __call__(self, coords: Points, features: Points | None = None) -> Points:
+        """The targets at points, in physical units: undivided, where the card divided them by a
+        reference of the sample (`undivided_unit` of a field is then their unit).
+
+        `coords` (N, d) and `features` (N, f) are in the units of `schema`, or (B, N, d) and
+        (B, N, f) for several clouds at once. Both are tensors or numpy arrays, and the result is
+        what `coords` is: a tensor on the model's device, or an array. ValueError says which fields
+        the model takes where others are given.
+        """
+        inputs = self._inputs(coords, features)
+        values = self.normaliser.targets.inverse(self._run(inputs))
+        return cast(Points, inputs.answer(self.schema.undivided(values, inputs.features)))
 
     @torch.no_grad()
-    def normalised(
-        self, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None = None
-    ) -> Float[Tensor, "B N k"]:
+    def as_stored(self, coords: Points, features: Points | None = None) -> Points:
+        """The same in the units of `schema`, as the store has its targets."""
+        inputs = self._inputs(coords, features)
+        return cast(Points, inputs.answer(self.normaliser.targets.inverse(self._run(inputs))))
+
+    @torch.no_grad()
+    def normalised(self, coords: Points, features: Points | None = None) -> Points:
         """The same, normalised as the training's targets were; coords and features are not."""
+        inputs = self._inputs(coords, features)
+        return cast(Points, inputs.answer(self._run(inputs)))
+
+    def _inputs(self, coords: Any, features: Any) -> ModelInputs:
         dtype = self.config.dtype
-        inputs = self.normaliser.coords.forward(coords.to(dtype))
+        return model_inputs(self.schema, coords, features, device=self.device, dtype=dtype)
+
+    def _run(self, inputs: ModelInputs) -> Float[Tensor, "B N k"]:
+        features = inputs.features
         if features is not None:
-            features = self.normaliser.features.forward(features.to(dtype))
-        return self.model(inputs, features)
+            features = self.normaliser.features.forward(features)
+        return self.model(self.normaliser.coords.forward(inputs.coords), features)
 
     @property
     def device(self) -> torch.device:

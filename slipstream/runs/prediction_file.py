@@ -2,8 +2,8 @@
 
 The header (see checkpoint.py, what = "prediction") holds: experiment, variant, seed and step of the
 run, split and sample, fields with units, relative L1 error of each variable. Tensors: coords,
-features, truth, values, all in physical units, and `weights`, the slice weights of the last layer
-that has some, at the first points (N H G, float16).
+features, truth, values, all in the units of the fields, and `weights`, the slice weights of the
+last layer that has some, at the first points (N H G, float16).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from slipstream.audit.run_audit import CHECKS, audit_run
+from slipstream.data.store import open_store
 from slipstream.models import variants
 from slipstream.models.variants import VARIANTS
 from slipstream.runs.checkpoint import read_tensors
@@ -194,6 +196,19 @@ def test_a_change_of_kernels_or_device_is_a_note(run: Path) -> None:
     assert failures(found) == {}
     assert [(span.first, span.last) for span in found.spans] == [(1, 6), (7, 8), (9, 12)]
     assert "not the same in all steps: kernels" in notes(found)
+
+
+def test_a_store_that_says_more_about_its_fields_is_the_same_store(run: Path) -> None:
+    """As one that was made again by a version that says what a feature was computed as."""
+    manifest = run / "data" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["fields"]["features"][0]["computed"] = "distance"
+    manifest.write_text(json.dumps(content))
+    assert open_store(run / "data").schema.features[0].computed == "distance"
+    assert failures(audit_run(run)) == {}
+    content["fields"]["features"][0]["unit"] = "m"
+    manifest.write_text(json.dumps(content))
+    assert "the model file must have the fields of" in failures(audit_run(run))["data"]
 
 
 @pytest.mark.parametrize(

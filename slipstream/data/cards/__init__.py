@@ -16,7 +16,7 @@ from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
 from slipstream.data.cards.folder_look import FolderLook, look_at
 from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
 from slipstream.data.cards.shape import Shape
-from slipstream.data.cards.source import MeshSource
+from slipstream.data.cards.source import MeshSource, normals_warning
 from slipstream.data.cards.types import Card
 
 __all__ = [
@@ -31,5 +31,6 @@ __all__ = [
     "draft_card",
     "look_at",
     "look_at_file",
+    "normals_warning",
     "read_card",
 ]

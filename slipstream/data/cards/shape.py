@@ -48,11 +48,15 @@ class Shape:
     open_edges: int | None = None
     """Edges of a surface with a face on one side only."""
     outward: bool | None = None
-    """Whether the faces of a closed surface face outward; None where only some do."""
+    """Whether the faces of a closed surface face outward; None where only some do, or where it is
+    not established which side that is."""
     turned: int | None = None
     """Triangles of closed surfaces that face inward; computed normals are corrected there."""
     clashes: int | None = None
     """Edges at which neighbours face different sides; computed normals do so too."""
+    undecided: float | None = None
+    """The share of the area, 0 to 1, on which it is not established which side is out of the
+    body."""
 
 
 def shape_of(mesh: Mesh) -> Shape:
@@ -111,7 +115,21 @@ def faults_of(shape: Shape) -> list[str]:
             f"neighbouring faces turn to different sides at {shape.clashes:,} edges of a surface"
             " that is open or has one side only, and so do computed normals"
         )
+    if shape.undecided:
+        sentences.append(
+            f"which side is out of the body is not established for {percent(shape.undecided)} of"
+            " the area (open surfaces, parts that disagree, bodies in one another, tunnels):"
+            " computed normals may point into the body there"
+        )
     return sentences
+
+
+def percent(share: float) -> str:
+    """A share, 0 to 1, in percent, never rounded to none or all: 0.00004 is "<0.1 %"."""
+    if 0 < share < 0.001:
+        return "<0.1 %"
+    digits = 1 if share < 0.1 else 0
+    return ">99 %" if 0.995 <= share < 1 else f"{100 * share:.{digits}f} %"
 
 
 def share_outward(mesh: Mesh, location: Location, normals: NDArray[Any], outward: bool) -> float:
@@ -178,7 +196,7 @@ def _surface(shape: Shape, mesh: Mesh, place: NDArray[np.int64]) -> Shape:
     flat = _count_tiny(np.linalg.norm(vectors, axis=1))
     edges = len(open_edges(place[triangles]))
     winding = find_winding(points, triangles, triangle_cells(mesh.cells()))
-    unsaid = edges or winding.mixed or winding.clashes
+    unsaid = edges or winding.mixed or winding.clashes or winding.undecided
     outward = None if unsaid else not winding.turned.any()
     return replace(
         shape,
@@ -187,6 +205,7 @@ def _surface(shape: Shape, mesh: Mesh, place: NDArray[np.int64]) -> Shape:
         outward=outward,
         turned=int(winding.turned.sum()),
         clashes=winding.clashes,
+        undecided=winding.undecided,
     )
 
 

@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from slipstream.data.meshes import Location, Wanted
-from slipstream.data.store import Field, Schema
+from slipstream.data.store import Computed, Field, Schema
 
 SCHEMA = 1
 
 MatchBy = Literal["order", "coordinates"]
-Computed = Literal["normals", "distance"]
 Corner = tuple[float | None, float | None, float | None]
 
 
@@ -125,6 +124,10 @@ class Card:
         """All that a sample's rows depend on: everything but the splits."""
         value = {"schema": SCHEMA, **asdict(self)}
         del value["splits"]
+        value["coords"] = self.coords.identity()
+        for part in ("features", "targets"):
+            for entry, held in zip(value[part], getattr(self, part), strict=True):
+                entry["field"] = held.field.identity()
         if not self.subtract:  # older stores lack the key, and must stay the same
             del value["subtract"]
         return value

@@ -1,7 +1,8 @@
 """What is computed from a mesh: normals, orientation, distances, averages, orders of rows.
 
 normals      normals of points and cells, and which points are in a box
-orientation  which faces must be turned for a closed surface to face outward; edges: its edges
+orientation  which faces must be turned for a closed surface to face outward, and where that is not
+             known; edges: its edges; nesting: bodies in one another, tunnels
 distance     exact distance to the nearest of many triangles; boxes: the tree that it searches
 averages     values averaged from the points of a mesh to its cells, and back
 matching     which row of one file belongs to each row of another

@@ -2,7 +2,8 @@
 
     source -> ingest -> STORE/manifest.json, STORE/samples/*.npy -> open_store -> Store
 
-fields       named fields with units and groups, and the schema that orders them into columns
+fields       named fields with units and groups, and the schema that orders them into columns;
+             references: what targets are divided by, sample by sample
 cloud        one sample in memory, or in blocks of rows where it is too large to hold
 source       what a reader or a generator provides to be ingested
 ingest       samples of a source into a store; unfinished, source_files: its state until done
@@ -15,18 +16,20 @@ pool         a task over many items, by processes or threads
 
 from slipstream.data.store.checks import Defect, check_store
 from slipstream.data.store.cloud import Cloud, Parameters, RowBlocks, Rows, check_finite_rows
-from slipstream.data.store.fields import PARTS, Field, Schema
+from slipstream.data.store.fields import PARTS, Computed, Field, Schema
 from slipstream.data.store.identity import data_hash, split_hash
 from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, merge
 from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from slipstream.data.store.pairs import PAIRS_OPTION, Pairs
 from slipstream.data.store.point_store import Store, open_store
+from slipstream.data.store.references import Reference
 from slipstream.data.store.source import Source
 from slipstream.data.store.splits import Splits, draw_splits
 from slipstream.data.store.statistics import Statistics
 
 __all__ = [
     "Cloud",
+    "Computed",
     "Field",
     "Defect",
     "MANIFEST_NAME",
@@ -37,6 +40,7 @@ __all__ = [
     "Parameters",
     "IngestProgress",
     "IngestSummary",
+    "Reference",
     "RowBlocks",
     "Rows",
     "Schema",

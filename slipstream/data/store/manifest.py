@@ -4,7 +4,9 @@ Schema 1, one JSON object:
 
     schema        1
     slipstream    version that wrote the store
-    fields        coords, features, targets: lists of {name, unit, group, components}
+    fields        coords, features, targets: lists of {name, unit, group, components}, and what
+                  a field was computed as, {computed}, or divided by, {divided: {by, factor,
+                  unit}}, where it was
     provenance    source (its name), options, seed of the permutations; the option "pairs" makes it
                   a store of trajectories (pairs.py)
     splits        split -> sample ids, in order; every sample is in exactly one
@@ -71,6 +73,10 @@ class Origin:
             "fields": self.schema.to_json(),
             "provenance": {"source": self.source, "options": self.options, "seed": self.seed},
         }
+
+    def identity(self) -> dict[str, Any]:
+        """The same without what describes the fields only: equal for equal rows."""
+        return {**self.to_json(), "fields": self.schema.identity()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Origin:

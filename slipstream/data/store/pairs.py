@@ -97,7 +97,7 @@ class Pairs:
         return merge_statistics(of_pair(*place) for place in self.places)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "state": [field.to_json() for field in self.state]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Pairs:

@@ -247,7 +247,7 @@ class Unfinished:
                 folder.rmdir()
 
     def _check_origin(self, before: Origin, now: Origin) -> None:
-        old, new = before.to_json(), now.to_json()
+        old, new = before.identity(), now.identity()
         pairs = {"fields": (old["fields"], new["fields"])}
         for key in ("source", "options", "seed"):
             pairs[key] = (old["provenance"][key], new["provenance"][key])

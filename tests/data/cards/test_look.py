@@ -309,6 +309,8 @@ def test_from_a_folder_to_a_store_without_editing_the_card(tmp_path: Path) -> No
     np.testing.assert_allclose(targets[:, 0], 101325 + pressure(x), rtol=1e-6)
     np.testing.assert_allclose(targets[:, 1:], shear(x), atol=1e-5)
     assert (rows[:, 6:8] == (32, 1)).all()
+    assert store.schema.computed("normals") == store.schema.field("normals")
+    assert store.schema.field("normals").computed == "normals"
 
 
 def test_a_volume_at_cells_with_a_body_and_a_file_of_parameters_each(tmp_path: Path) -> None:
@@ -342,6 +344,7 @@ def test_a_volume_at_cells_with_a_body_and_a_file_of_parameters_each(tmp_path: P
     np.testing.assert_allclose(
         rows[:, store.schema.columns("velocity")], 10 * rows[:, :3], rtol=1e-6
     )
+    assert store.schema.field("distance").computed == "distance"
     distance = rows[:, store.schema.columns("distance")][:, 0]
     exact = np.linalg.norm(rows[:, :3], axis=1) - 1
     assert (distance >= exact - 1e-6).all() and (distance - exact).max() < 0.05
