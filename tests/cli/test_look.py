@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from slipstream.cli import app as cli
+from slipstream.data.cards import read_card
 
 from ..data.mesh_folders import ball, pressure, save, shear, with_fields
 
@@ -112,3 +113,26 @@ def test_a_file_of_all_samples_named_like_theirs(slipstream: Run, tmp_path: Path
     assert code == 0 and "! s.vtp has no id in its name" in out, err
     code, out, err = slipstream("ingest", "mesh", "runs", "store", "--card", "card.yaml")
     assert code == 0 and "2 written" in out, err
+
+
+def test_names_do_not_steer_the_terminal(slipstream: Run, tmp_path: Path) -> None:
+    """The first array's name turns a terminal red, the second begins a line, as in a log."""
+    x = np.asarray(ball().points)
+    arrays = {"p": pressure(x), "red\x1b[31m": x[:, 0], "line\n! all is well": np.full(162, np.nan)}
+    for k in range(3):
+        save(with_fields(ball(), **arrays), tmp_path / "cars" / f"{k}.vtk")
+    (tmp_path / "cars" / "t.json").write_text(
+        json.dumps([{"id": str(k), "yaw\x9b1m": k, "speed\u2028": k} for k in range(3)])
+    )
+    code, out, err = slipstream("inspect", "cars", "--out", "card.yaml")
+    assert code == 0, err
+    card = (tmp_path / "card.yaml").read_text("utf-8")
+    for text in (out, card):
+        assert not {"\x1b", "\x9b", "\u2028"} & {*text}
+    assert r"red\x1b[31m" in out and "\n! all is well" not in out
+    assert r"yaw\x9b1m" in card and "its name has letters that a card cannot hold" in card
+    assert [f.name for f in read_card(tmp_path / "card.yaml").schema.features] == ["normals"]
+    only = {"red\x1b[31m": np.arange(162)}
+    save(with_fields(ball(), **only), tmp_path / "ids" / "a.vtk")
+    code, out, err = slipstream("inspect", "ids", "--out", "no.yaml")
+    assert code == 2 and r"got red\x1b[31m in mesh" in err and "\x1b" not in err

@@ -99,14 +99,15 @@ def _look_at_folder(folder: Path, every: bool, step: Advance) -> FolderLook:
     paths_of = {file: matching[pattern] for file, pattern in layout.files.items()}
     looks, unreadable = _look_at_samples(paths_of, every, step)
     look = FolderLook(folder, layout, paths_of, looks, (), ())
-    look = replace(look, parameters=look_at_parameters(folder, look.ids))
+    parameters, unused = look_at_parameters(folder, look.ids, layout.files.values())
+    look = replace(look, parameters=parameters)
     notes += unreadable
     if shared:
         notes.append(f"{', '.join(shared)} has no id in its name: taken for all samples' own")
     elif stray:
         some = ", ".join(stray[:3])
         notes.append(f"{len(stray):,} meshes fit no pattern and are left out, as {some}")
-    notes += [*_incomplete(look), *_differing(look), *_of_samples(look)]
+    notes += [*_incomplete(look), *unused, *_differing(look), *_of_samples(look)]
     return replace(look, notes=tuple(notes))
 
 

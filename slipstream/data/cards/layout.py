@@ -75,7 +75,8 @@ def patterns_with_ids(paths: Sequence[str], ids: Collection[str]) -> list[str]:
     """Patterns of further files that at least half of the samples with these ids have."""
     matches = _patterns(_selection(paths))
     few = min(len(ids), _PER_FOLDER)
-    enough = [p for p in matches if "*" not in p and 2 * len(matches[p].keys() & set(ids)) >= few]
+    shared = {p: len(matches[p].keys() & set(ids)) for p in matches if "*" not in p}
+    enough = [p for p, n in shared.items() if 2 * n >= few and n >= min(2, len(ids))]
     return list(_group(None, sorted(enough, key=_by_ids(matches)), matches))
 
 

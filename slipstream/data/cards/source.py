@@ -99,8 +99,11 @@ class MeshSource:
     @cached_property
     def _tables(self) -> dict[str, dict[str, ParameterRow]]:
         """Parameters of all samples, by the table's pattern."""
-        files = [file for file in self.card.parameters if file.id is not None]
-        return {f.file: read_parameter_table(self._path(f.file, ""), f.id or "") for f in files}
+        return {
+            file.file: read_parameter_table(self._path(file.file, ""), file.id, file.id_pattern)
+            for file in self.card.parameters
+            if file.id is not None
+        }
 
     def _path(self, pattern: str, sample: str) -> Path:
         path = self._paths[pattern].get(sample if ID in pattern else "")

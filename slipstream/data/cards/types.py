@@ -68,6 +68,8 @@ class ParameterFile:
 
     file: str
     id: str | None
+    id_pattern: str | None = None
+    """How the table writes the ids, as "run_{id}"; None where it writes them as they are."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,9 @@ class Card:
         """All that a sample's rows depend on: everything but the splits."""
         value = {"schema": SCHEMA, **asdict(self)}
         del value["splits"]
-        if not self.subtract:  # older stores lack the key, and must stay the same
+        if not self.subtract:  # older stores lack this key and the next, and must stay the same
             del value["subtract"]
+        for file in value["parameters"]:
+            if file["id_pattern"] is None:
+                del file["id_pattern"]
         return value
