@@ -144,8 +144,14 @@ def _tail(draft: Draft) -> Iterator[str]:
         "# drop: non-finite",
         "",
         "# Or {lists: {train: [a, b], test: test.txt}}: ids, or a file with one on each line.",
+        *_too_few(len(draft.look.ids)),
         "splits: {random: {train: 0.8, val: 0.1, test: 0.1}, seed: 0}",
     )
+
+
+def _too_few(samples: int) -> Iterator[str]:
+    if samples < 3:
+        yield f"# {samples} of the 3 samples that training, validation and test need: add more."
 
 
 def _quoted(text: str) -> str:
