@@ -40,6 +40,9 @@ def draft_card(look: FolderLook, main: str | None = None) -> str:
     for file in look.looks:
         if file not in draft.files:
             lines.append(f"  # not used: {_quoted(file)}: {_quoted(look.layout.files[file])}")
+    for file, (pattern, count) in look.layout.optional.items():
+        some = f"{count:,} of {len(look.ids):,} samples"
+        lines.append(f"  # optional, in {some}: {_quoted(file)}: {_quoted(pattern)}")
     several = len({v.file for v in (*draft.features, *draft.targets) if v.arrays}) > 1
     if several:
         lines += ["", "# How rows of several files are brought together: coordinates | order."]
