@@ -60,7 +60,8 @@ class FileLook:
             }
             for a in self.arrays
         ]
-        shape = asdict(self.shape)
+        corners = {key: _without_nan(getattr(self.shape, key)) for key in ("low", "high")}
+        shape = asdict(self.shape) | corners
         return {"file": str(self.path), **shape, "arrays": arrays, "warnings": self.warnings}
 
 

@@ -36,7 +36,7 @@ class Shape:
     high: tuple[float, ...]
     """Lowest and highest corner of the finite points; NaN where none is finite."""
     non_finite: int = 0
-    """Points with NaN or infinite coordinates; with any, the fields below are None."""
+    """Points whose coordinates are NaN or infinite in float32; with any, all below is None."""
     merged: int | None = None
     """Points that coincide in float32, but not in the file."""
     twins: int | None = None
@@ -58,7 +58,8 @@ class Shape:
 def shape_of(mesh: Mesh) -> Shape:
     points = mesh.points()
     counts, used = _count_cells(mesh)
-    finite = np.isfinite(points).all(1)
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(points.astype(np.float32, copy=False)).all(1)
     low, high = _extent(points[finite] if not finite.all() else points)
     shape = Shape(
         kind=_kind(counts),
@@ -88,7 +89,7 @@ def faults_of(shape: Shape) -> list[str]:
     """What is wrong with the points and with the sides of the faces, a sentence each."""
     sentences = []
     if shape.non_finite:
-        sentences.append(f"{shape.non_finite:,} points have NaN or infinite coordinates")
+        sentences.append(f"{shape.non_finite:,} points have NaN or infinite coordinates in float32")
     if shape.merged:
         middle = ", ".join(
             f"{(a + b) / 2:.10g}" for a, b in zip(shape.low, shape.high, strict=True)
@@ -120,7 +121,8 @@ def share_outward(mesh: Mesh, location: Location, normals: NDArray[Any], outward
         turned = cell_normals(mesh, lenient=True)
     else:
         turned = point_normals(*mesh.triangles(), lenient=True)
-    along = (turned * normals).sum(1) * (1 if outward else -1)
+    with np.errstate(invalid="ignore", over="ignore"):  # normals of a file may be anything
+        along = (turned * normals).sum(1) * (1 if outward else -1)
     known = ~np.isnan(turned[:, 0])
     return float((along[known] > 0).mean()) if known.any() else 1.0
 

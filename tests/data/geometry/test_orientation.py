@@ -240,7 +240,7 @@ def test_what_inspect_says_of_sides_and_points(tmp_path: Path) -> None:
     spoilt = ball()
     spoilt.points[3] = np.nan
     look = look_at_file(save(spoilt, tmp_path / "nan.vtp"))
-    assert look.warnings == ("1 points have NaN or infinite coordinates",)
+    assert look.warnings == ("1 points have NaN or infinite coordinates in float32",)
     assert (look.shape.open_edges, look.shape.outward) == (None, None)
     assert max(look.shape.high) == pytest.approx(1) and look.shape.non_finite == 1
     spoilt.points[:] = np.inf
