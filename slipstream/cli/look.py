@@ -113,12 +113,29 @@ def _warnings(look: FolderLook) -> tuple[str, ...]:
 def _shape_text(shape: Shape) -> str:
     kinds = ", ".join(f"{count:,} {name}" for name, count in shape.cell_kinds.items())
     parts = [f"{shape.kind}", f"{shape.points:,} points", f"{shape.cells:,} cells ({kinds})"]
-    if shape.open_edges is not None:
-        parts.append("closed" if not shape.open_edges else f"open ({shape.open_edges:,} edges)")
+    parts += _closed_and_open(shape)
     if shape.outward is not None:
         parts.append(f"faces turned {'outward' if shape.outward else 'inward'}")
     low, high = (", ".join(f"{x:.5g}" for x in corner) for corner in (shape.low, shape.high))
     return f"{', '.join(parts)}\n  from ({low}) to ({high})"
+
+
+def _closed_and_open(shape: Shape) -> list[str]:
+    """Which parts of a surface are closed, and which open, with the open edges of each kind."""
+    kinds = (
+        ("closed", shape.closed),
+        ("closed but for small holes", shape.nearly_closed),
+        ("open", shape.open),
+    )
+    held = [(kind, parts) for kind, parts in kinds if parts is not None and parts.count]
+    alone = len(held) == 1
+    texts = []
+    for kind, parts in held:
+        inside = [] if alone else [f"{parts.triangles:,} triangles"]
+        inside += [_count(parts.open_edges, "open edge")] if parts.open_edges else []
+        text = kind if alone and parts.count == 1 else f"{_count(parts.count, 'part')} {kind}"
+        texts.append(f"{text} ({', '.join(inside)})" if inside else text)
+    return texts
 
 
 def _array_table(arrays: Iterable[ArrayLook], samples: Mapping[str, FileLook]) -> Table:

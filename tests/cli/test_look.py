@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import pyvista as pv
 
 from slipstream.cli import app as cli
 from slipstream.data.cards import read_card
@@ -136,3 +137,27 @@ def test_names_do_not_steer_the_terminal(slipstream: Run, tmp_path: Path) -> Non
     save(with_fields(ball(), **only), tmp_path / "ids" / "a.vtk")
     code, out, err = slipstream("inspect", "ids", "--out", "no.yaml")
     assert code == 2 and r"got red\x1b[31m in mesh" in err and "\x1b" not in err
+
+
+def test_what_is_said_of_closed_and_open_parts(slipstream: Run, tmp_path: Path) -> None:
+    whole = ball()
+    holed = pv.PolyData.from_regular_faces(whole.points + 5, whole.regular_faces[1:, ::-1])
+    sheet = pv.Plane(center=(9, 9, 9), i_resolution=2, j_resolution=3).triangulate()
+    for name, mesh, text in (
+        ("a", whole, "closed, faces turned outward\n"),
+        ("b", holed, "(319 triangle), closed but for small holes (3 open edges)\n"),
+        ("c", sheet, "(12 triangle), open (10 open edges)\n"),
+        (
+            "d",
+            whole.append_polydata(holed).append_polydata(sheet),
+            "1 part closed (320 triangles), 1 part closed but for small holes (319 triangles, 3"
+            " open edges), 1 part open (12 triangles, 10 open edges)\n",
+        ),
+        ("e", sheet.append_polydata(sheet.translate((1, 2, 3))), "2 parts open (20 open edges)\n"),
+    ):
+        code, out, err = slipstream("inspect", str(save(mesh, tmp_path / f"{name}.vtp")))
+        assert code == 0 and text in out, (out, err)
+    assert (
+        "319 of the 639 triangles of the closed parts turn inward"
+        in slipstream("inspect", "d.vtp")[1]
+    )

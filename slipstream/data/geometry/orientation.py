@@ -43,6 +43,10 @@ class Winding:
     """Triangles to turn, (T,): none of an open body, all of one that is inside out."""
     clashes: int
     """Edges at which two faces disagree even then: in open bodies, and in Moebius strips."""
+    body: Whole
+    """The body of each triangle, (T,)."""
+    closed: Mask
+    """Which bodies count as closed: their holes have at most 5 % of their area."""
 
     @property
     def mixed(self) -> bool:
@@ -94,7 +98,7 @@ def find_winding(
     if turned.any():  # bodies without area are turned if all others are
         turned[~with_area] = turned[with_area].all()
     clashes = meet.clash ^ turned[meet.one] ^ turned[meet.other]
-    return Winding(turned[face], int(clashes.sum()))
+    return Winding(turned[face], int(clashes.sum()), body=body[face], closed=closed)
 
 
 def _meetings(points: NDArray[Any], triangles: NDArray[Any], face: NDArray[Any]) -> _Meetings:
