@@ -67,9 +67,10 @@ def _noticed(look: FolderLook) -> Iterable[str]:
 def _patches(draft: Draft) -> Iterator[str]:
     """A comment with the patches of an OpenFOAM case, of which by default the volume is read."""
     mesh = next(iter(draft.look.paths[draft.main].values()))
-    if is_case(mesh):
-        names = patches_of(mesh)
-        yield f"# patches: [{', '.join(map(_quoted, names))}]  # rows from these, not the volume"
+    names = patches_of(mesh) if is_case(mesh) or mesh.suffix.lower() == ".vtm" else []
+    if names:
+        yield "# Rows from these patches, not from the volume; wall* stands for all that begin so:"
+        yield f"# patches: [{', '.join(map(_quoted, names))}]"
 
 
 def _entries(key: str, values: Iterable[Value], draft: Draft) -> Iterator[str]:

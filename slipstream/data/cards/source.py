@@ -19,7 +19,7 @@ from slipstream.data.cards.parameters import (
 from slipstream.data.cards.patterns import ID, find_files
 from slipstream.data.cards.rows import read_arrays
 from slipstream.data.cards.types import Card, ParameterValue
-from slipstream.data.meshes import mesh_info, parts_of, resolve
+from slipstream.data.meshes import INTERNAL, mesh_info, parts_of, resolve
 from slipstream.data.store import Cloud, Schema, draw_splits
 
 
@@ -135,7 +135,10 @@ class MeshSource:
         for sample in dict.fromkeys((ids[0], ids[len(ids) // 2], ids[-1])):
             try:
                 meshes = self._meshes(sample)
-                held = {file: mesh_info(meshes[file]).arrays for file in self.card.array_files}
+                held = {
+                    file: mesh_info(meshes[file], regions=self.card.patches or (INTERNAL,)).arrays
+                    for file in self.card.array_files
+                }
             except (ValueError, OSError):
                 continue  # a fault of this sample, not of the card
             try:

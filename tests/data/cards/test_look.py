@@ -417,7 +417,7 @@ def test_an_openfoam_case_and_a_single_file(tmp_path: Path) -> None:
     (tmp_path / "card.yaml").write_text(text, "utf-8")
     card = read_card(tmp_path / "card.yaml")
     assert card.files == {"mesh": "{id}/"} and card.location == "cell"
-    assert "# patches: [wall, ends]" in text
+    assert "# patches: [wall, ends]\n" in text
     assert MeshSource(tmp_path / "cases", card).read("c1").rows == 2
     one = look_at(save(with_fields(ball()), tmp_path / "one" / "wing.vtp"))
     (tmp_path / "one.yaml").write_text(draft_card(one), "utf-8")

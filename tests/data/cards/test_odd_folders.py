@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import pyvista as pv
 
 from slipstream.data.cards import FolderLook, MeshSource, draft_card, look_at, read_card
 from slipstream.data.cards.patterns import sample_id
@@ -199,3 +200,19 @@ def test_a_file_that_few_samples_have(having: tuple[int, ...], tmp_path: Path) -
     assert len(source.ids()) == 10 and list(source.card.files) == ["boundary"]
     line = f'  # optional, in {len(having)} of 10 samples: volume: "{pattern}"'
     assert line in (tmp_path / "card.yaml").read_text("utf-8").splitlines()
+
+
+def test_blocks_of_openfoam_cases(tmp_path: Path) -> None:
+    """As foamToVTK writes them; by the card's `patches` rows are from the boundary."""
+    body, raw = with_fields(ball()), tmp_path / "raw"
+    for k in range(3):
+        blocks = {"internal": with_fields(block(k)), "boundary": pv.MultiBlock({"body": body})}
+        save(pv.MultiBlock(blocks), raw / f"run_{k}.vtm")
+    look = look_at(raw)
+    source = source_of(look, tmp_path / "card.yaml")
+    assert look.looks["mesh"]["run_1"].shape.kind == "volume"
+    assert list(source.ids()) == ["run_0", "run_1", "run_2"] and source.read("run_1").rows == 60
+    text = (tmp_path / "card.yaml").read_text("utf-8")
+    (tmp_path / "card.yaml").write_text(text.replace("# patches: [body]", "patches: ['bo*']"))
+    source = MeshSource(raw, read_card(tmp_path / "card.yaml"))
+    assert source.read("run_1").rows == 162
