@@ -134,6 +134,12 @@ def judge(name: str) -> Judgement:
     return Judgement(unit, "in its name", "" if fits else f"{unit} is not a unit of {kind.name}")
 
 
+def is_quantity(name: str) -> bool:
+    """Whether a name is that of a physical quantity, input or result: it is hardly an id."""
+    words = words_of(_split_unit(name)[0])
+    return bool(_result(words) or _of_mesh(words) or _kind(words))
+
+
 def words_of(name: str) -> list[str]:
     """The words of a name in small letters: split at other signs, digits and capitals.
 

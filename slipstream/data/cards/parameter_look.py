@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from slipstream.core.folders import walk
-from slipstream.data.cards.inputs import judge
+from slipstream.data.cards.inputs import is_quantity, judge
 from slipstream.data.cards.layout import patterns_with_ids
 from slipstream.data.cards.parameters import (
     SUFFIXES,
@@ -139,6 +139,8 @@ def _of_table(
             except ValueError:
                 continue
             count = sum(_row(table, sample, path) is not None for sample in ids)
+            if is_quantity(column) and not count == len(ids) == len(table):
+                continue  # speeds of 1, 3, 5 m/s are not the ids of some of ten samples
             best = max(best, (count, column, template), key=lambda choice: choice[0])
     count, column, template = best
     if not count or 2 * count < len(ids):
@@ -197,6 +199,8 @@ def _column(name: str, values: Sequence[Any]) -> ParameterColumn:
         against = "too large for float32, which features are in"
     elif not name.isprintable() or not name:
         against = "its name has letters that a card cannot hold"
+    elif not against and len(values) == 1:
+        against = "of one sample it is not known whether it varies"
     elif not against and all(value == values[0] for value in values):
         against = "the same in every sample that was looked at"
     return ParameterColumn(name, size, known.unit, known.reason, against)

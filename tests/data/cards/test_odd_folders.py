@@ -179,6 +179,9 @@ def test_the_folder_of_a_single_run(
     assert file in source.card.files.values()
     assert any("inspect the folder that" in note for note in look.notes), look.notes
     assert [p.file for p in look.parameters] == (["inflow_{id}.txt"] if sample == "3" else [])
+    if look.parameters:
+        against = look.parameters[0].columns[0].against
+        assert against == "of one sample it is not known whether it varies"
     assert "of the 3 samples that training, validation and test need" in draft_card(look)
 
 

@@ -76,6 +76,8 @@ def test_a_table_without_ids_is_mentioned(tmp_path: Path) -> None:
         "t.csv is not used: none of its columns (U, yaw) has the ids of the samples, as 1, 2, 3;"
         " it has a row for each, but their order is not known: add a column with ids"
     )
+    (tmp_path / "t.csv").write_text("U,yaw\n1,2\n3,4\n5,6\n7,8\n")
+    assert "none of its columns (U, yaw) has the ids" in note_on(look_at(tmp_path), "t.csv")
     (tmp_path / "t.csv").write_text("id,U\n1,30\n8,31\n9,32\n")
     assert note_on(look_at(tmp_path), "t.csv") == (
         "t.csv is not used: 'id' has only 1 of the 4 samples, as 1, 2, 3"
