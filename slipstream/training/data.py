@@ -44,8 +44,23 @@ def check_fits(store: Store, config: DataConfig) -> None:
         _check_schema(store, problem_schema(config), config.problem)
     for split in SPLITS:
         if not store.splits.get(split):
-            raise ValueError(f"{store.path} must have samples in its split {split!r}, got none")
+            raise ValueError(
+                f"{store.path} must have samples in its split {split!r}, got none"
+                f" ({_how_to_fill(store)})"
+            )
         PointDataset(store, split, points=config.points)  # which checks the points of each sample
+
+
+def _how_to_fill(store: Store) -> str:
+    """What to do about an empty split."""
+    count, bad = sum(map(len, store.splits.values())), len(store.manifest.quarantined)
+    if count < 3:
+        left_out = f", and {bad} that are left out as bad" if bad else ""
+        return (
+            f"it has {count} samples{left_out}, and to draw training, validation and test takes 3:"
+            " ingest more, or list the splits in the card"
+        )
+    return "`splits` in the card of an ingest says which samples are in which split"
 
 
 def problem_schema(config: DataConfig) -> Schema:

@@ -5,6 +5,7 @@
 
 card, types      the card, read and checked
 patterns         where the files of a sample are; parameters: numbers of a sample, from tables
+tables           CSV and text with parameters; inputs: whether a parameter is an input of the flow
 rows, source     from the files of a sample to its rows; a card as a source of samples
 folder_look      what a folder holds (layout, file_look, parameter_look, shape)
 draft            what a first card should say (roles); draft_text: that card as text

@@ -31,6 +31,7 @@ docs/meshes.md explains every key.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -233,7 +234,7 @@ def _computed(place: Place, keys: Mapping[str, Place], context: _Context) -> Ent
 def _parameters(place: Place | None) -> tuple[tuple[ParameterFile, ...], tuple[Entry, ...]]:
     sources, entries = [], []
     for index, item in enumerate(_list(place)):
-        keys = item.keys(need=("file", "features"), may=("id",))
+        keys = item.keys(need=("file", "features"), may=("id", "id_pattern"))
         pattern = keys["file"].text()
         problem = pattern_problem(pattern)
         if problem:
@@ -242,13 +243,28 @@ def _parameters(place: Place | None) -> tuple[tuple[ParameterFile, ...], tuple[E
             item.fail(
                 f"have either {ID} in `file` or `id`, the column of a table with the sample's id"
             )
-        sources.append(ParameterFile(pattern, keys["id"].text() if "id" in keys else None))
+        sources.append(ParameterFile(pattern, *_ids_of_table(keys)))
         for feature in keys["features"].items():
             inner = feature.keys(need=("name", "unit"), may=("from", "components"))
             components = inner["components"].whole(1) if "components" in inner else 1
             key = inner.get("from", inner["name"]).text()
             entries.append(Entry(_field(inner, components), ParameterValue(index, key)))
     return tuple(sources), tuple(entries)
+
+
+def _ids_of_table(keys: Mapping[str, Place]) -> tuple[str | None, str | None]:
+    """The column with the samples' ids, and how the table writes them."""
+    column = keys["id"].text() if "id" in keys else None
+    if "id_pattern" not in keys:
+        return column, None
+    if column is None:
+        keys["id_pattern"].fail("stand beside `id` only")
+    written = keys["id_pattern"].text()
+    if ID not in written:
+        keys["id_pattern"].fail(f"have {ID} where the table has the sample's id")
+    if re.search(r"[{}]|\*\*", written.replace(ID, "")) or ID + ID in written:
+        keys["id_pattern"].fail(f"have no other braces than {ID}, and text between two of them")
+    return column, written
 
 
 def _box(place: Place) -> tuple[Corner, Corner]:

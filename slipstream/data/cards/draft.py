@@ -70,8 +70,9 @@ def choose(look: FolderLook, main: str | None = None) -> Draft:
     By default that is the file with most arrays to predict; files with the same points join it.
     ValueError where there is nothing to predict.
     """
-    with_id = [file for file in look.looks if ID in look.layout.files[file]]
-    main = main or max(with_id or look.looks, key=lambda file: _promise(look, file))
+    held = [file for file in look.looks if look.common(file)] or list(look.looks)
+    with_id = [file for file in held if ID in look.layout.files[file]]
+    main = main or max(with_id or held, key=lambda file: _promise(look, file))
     if main not in look.looks:
         raise ValueError(f"file must be one of {', '.join(look.looks)}, got {main!r}")
     location = _location(look.common(main))

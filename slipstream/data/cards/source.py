@@ -23,7 +23,7 @@ from slipstream.data.cards.patterns import ID, find_files
 from slipstream.data.cards.rows import read_arrays
 from slipstream.data.cards.shape import percent
 from slipstream.data.cards.types import Card, ParameterValue
-from slipstream.data.meshes import mesh_info, parts_of, resolve
+from slipstream.data.meshes import INTERNAL, mesh_info, parts_of, resolve
 from slipstream.data.store import Cloud, Manifest, Schema, draw_splits
 
 UNDECIDED = "normals_undecided"
@@ -132,8 +132,11 @@ class MeshSource:
     @cached_property
     def _tables(self) -> dict[str, dict[str, ParameterRow]]:
         """Parameters of all samples, by the table's pattern."""
-        files = [file for file in self.card.parameters if file.id is not None]
-        return {f.file: read_parameter_table(self._path(f.file, ""), f.id or "") for f in files}
+        return {
+            file.file: read_parameter_table(self._path(file.file, ""), file.id, file.id_pattern)
+            for file in self.card.parameters
+            if file.id is not None
+        }
 
     def _path(self, pattern: str, sample: str) -> Path:
         path = self._paths[pattern].get(sample if ID in pattern else "")
@@ -165,7 +168,10 @@ class MeshSource:
         for sample in dict.fromkeys((ids[0], ids[len(ids) // 2], ids[-1])):
             try:
                 meshes = self._meshes(sample)
-                held = {file: mesh_info(meshes[file]).arrays for file in self.card.array_files}
+                held = {
+                    file: mesh_info(meshes[file], regions=self.card.patches or (INTERNAL,)).arrays
+                    for file in self.card.array_files
+                }
             except (ValueError, OSError):
                 continue  # a fault of this sample, not of the card
             try:

@@ -67,6 +67,8 @@ class ParameterFile:
 
     file: str
     id: str | None
+    id_pattern: str | None = None
+    """How the table writes the ids, as "run_{id}"; None where it writes them as they are."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,9 @@ class Card:
         for part in ("features", "targets"):
             for entry, held in zip(value[part], getattr(self, part), strict=True):
                 entry["field"] = held.field.identity()
-        if not self.subtract:  # older stores lack the key, and must stay the same
+        if not self.subtract:  # older stores lack this key and the next, and must stay the same
             del value["subtract"]
+        for file in value["parameters"]:
+            if file["id_pattern"] is None:
+                del file["id_pattern"]
         return value

@@ -50,6 +50,10 @@ class Winding:
     """Edges at which two faces disagree even then: in open bodies, and in Moebius strips."""
     undecided: float
     """The share of the area, 0 to 1, of bodies that are not known to face out of the material."""
+    body: Whole
+    """The body of each triangle, (T,)."""
+    closed: Mask
+    """Which bodies count as closed: their holes have at most 5 % of their area."""
 
     @property
     def mixed(self) -> bool:
@@ -106,7 +110,9 @@ def find_winding(
     established = closed & (np.bincount(body[meet.one[clashes]], minlength=bodies) == 0)
     established &= _agree(surface, piece[face], established)
     undecided = _undecided(surface, established)
-    return Winding(turned[face], int(clashes.sum()), undecided)
+    return Winding(
+        turned[face], int(clashes.sum()), undecided=undecided, body=body[face], closed=closed
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ legacy_*     legacy VTK (.vtk), read here in the same way where it is binary
 ply, stl     PLY, read here; STL, checked here before VTK reads it
 vtk_*        formats that VTK reads: STL, text, structured grids, blocks (.vtm) and others
 openfoam     OpenFOAM cases, read by VTK; messages: VTK's errors as exceptions
+regions      which patches of a case, or blocks of a .vtm, are read
 """
 
 from slipstream.data.meshes.cells import area_vectors, triangle_cells
@@ -26,7 +27,8 @@ from slipstream.data.meshes.mesh import (
     resolve,
 )
 from slipstream.data.meshes.mesh_files import find_meshes, parts_of, patches_of
-from slipstream.data.meshes.openfoam import INTERNAL, is_case
+from slipstream.data.meshes.openfoam import is_case
+from slipstream.data.meshes.regions import INTERNAL
 from slipstream.data.meshes.vtk_files import SUFFIXES
 
 __all__ = [

@@ -6,7 +6,7 @@
 
 Formats: VTK XML (.vtp, .vtu; structured .vti, .vts, .vtr), legacy VTK (.vtk), VTK
 multi-block (.vtm), STL, PLY, and OpenFOAM cases (a case's folder or its .foam file). The blocks of
-a .vtm are joined into one mesh.
+a .vtm are joined into one mesh; of one made from an OpenFOAM case, the volume is read.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from slipstream.data.meshes.arrays import ArrayInfo, Location, MeshInfo, Wanted,
 from slipstream.data.meshes.cells import Cells
 from slipstream.data.meshes.legacy_file import LegacyFile
 from slipstream.data.meshes.legacy_header import scan_legacy
-from slipstream.data.meshes.openfoam import CASE, INTERNAL, case_folder, is_case, load_case
+from slipstream.data.meshes.openfoam import CASE, case_folder, is_case, load_case
 from slipstream.data.meshes.parts import joined, whole_name
+from slipstream.data.meshes.regions import INTERNAL, chosen_blocks
 from slipstream.data.meshes.vtk_data import as_numpy, cells_of, info_of, joined_data, values_of
 from slipstream.data.meshes.vtk_files import (
     SUFFIXES,
     XML,
-    blocks_of,
     check_not_empty,
     check_rows,
     keep_wanted,
@@ -137,17 +137,17 @@ class _FileMesh(Mesh):
         return self._arrays[info] if info in self._arrays else self._file.values(info)
 
 
-def mesh_info(path: Path | Sequence[Path]) -> MeshInfo:
+def mesh_info(path: Path | Sequence[Path], *, regions: Sequence[str] = (INTERNAL,)) -> MeshInfo:
     """The contents of a file; values are read only for STL, PLY and OpenFOAM.
 
-    Of a .vtm only arrays are listed that all its blocks have.
+    Of a .vtm only arrays are listed that all its blocks, or those of the `regions`, have.
     """
     paths = _paths(path)
     kind = _kind(paths)
     if kind == ".vtm":
-        return together([mesh_info(block) for block in blocks_of(paths[0])])
+        return together([mesh_info(block) for block in chosen_blocks(paths[0], regions)])
     file = _open(paths, kind)
-    return file.info if file else info_of(_load(paths, kind, None, (INTERNAL,)))
+    return file.info if file else info_of(_load(paths, kind, None, regions))
 
 
 def read_mesh(
@@ -160,7 +160,8 @@ def read_mesh(
     """Read a mesh and the wanted arrays only; several paths are the byte parts of one file.
 
     With `later` an array is read when it is asked for, if the format allows it. Of an OpenFOAM case
-    the last time step is read, in these `regions`: internalMesh, or names of patches. ValueError,
+    the last time step is read, in these `regions`: internalMesh, or patches by name or pattern,
+    which in a .vtm are blocks. ValueError,
     with one sentence, for a file that is missing, empty, truncated or of an unknown format, and for
     an array that is absent, at the other location, or of another number of components.
     """
@@ -190,7 +191,8 @@ def _load(
     if kind == CASE:
         return load_case(paths[0], wanted, regions)
     if kind == ".vtm":
-        blocks = [_load([b], _kind([b]), wanted, regions) for b in blocks_of(paths[0])]
+        files = chosen_blocks(paths[0], regions)
+        blocks = [_load([file], _kind([file]), wanted, (INTERNAL,)) for file in files]
         return keep_wanted(joined_data(blocks, paths[0].name), wanted, paths[0].name)
     with joined(paths) as whole:
         return load_file(whole, wanted)

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.checks import check_choice
 from slipstream.core.extras import need
 from slipstream.data.meshes.arrays import ArrayInfo, Wanted, resolve
 from slipstream.data.meshes.messages import vtk_errors
+from slipstream.data.meshes.regions import choose_regions
 from slipstream.data.meshes.vtk_data import joined_data
 from slipstream.data.meshes.vtk_files import keep_wanted
 
-INTERNAL = "internalMesh"
 CASE = ".foam"
 """The suffix of the empty file that marks a case; ParaView takes .openfoam for the same."""
 
@@ -28,7 +27,7 @@ def case_folder(path: Path) -> Path:
 
 
 def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str]) -> Any:
-    """The regions joined into one data set: internalMesh, or one or more patches by name.
+    """The regions joined into one data set: internalMesh, or patches by name, pattern or group.
 
     OpenFOAM's fields are cell data.
     """
@@ -38,18 +37,30 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
         reader = _opened(folder)
     names = [reader.GetCellArrayName(i) for i in range(reader.GetNumberOfCellArrays())]
     chosen = names if wanted is None else [_name(want, names, folder.name) for want in wanted]
-    patches = (reader.GetPatchArrayName(i) for i in range(reader.GetNumberOfPatchArrays()))
-    known = {name.removeprefix("patch/"): name for name in patches}
-    for region in regions:
-        check_choice(f"a region of {folder.name}", region, known)
+    listed = [reader.GetPatchArrayName(i) for i in range(reader.GetNumberOfPatchArrays())]
+    known = {name.removeprefix("patch/"): name for name in listed if not _is_group(name)}
+    groups = {name: name for name in filter(_is_group, listed)}
+    selected = choose_regions(regions, known, groups, f"a region of {folder.name}")
     with vtk_errors(folder.name):
-        blocks = _read(reader, [known[region] for region in regions], chosen)
-        by_region = dict(_leaves(blocks))
+        by_region = dict(_leaves(_read(reader, list(selected.values()), chosen)))
     for region in regions:
-        if region not in by_region or not by_region[region].GetNumberOfPoints():
+        if region in known and not _points(by_region.get(region)):
             raise ValueError(f"{region} of {folder.name} must have at least one point, got none")
-        keep_wanted(by_region[region], wanted, f"{region} of {folder.name}")
-    return joined_data([by_region[region] for region in regions], folder.name)
+    ordered = dict.fromkeys((*(name for name in selected if name in by_region), *by_region))
+    full = [name for name in ordered if _points(by_region[name])]
+    if not full:
+        raise ValueError(f"{', '.join(regions)} of {folder.name} must have points, got none")
+    for name in full:
+        keep_wanted(by_region[name], wanted, f"{name} of {folder.name}")
+    return joined_data([by_region[name] for name in full], folder.name)
+
+
+def _is_group(patch: str) -> bool:
+    return patch.startswith("group/")
+
+
+def _points(data: Any) -> int:
+    return 0 if data is None else int(data.GetNumberOfPoints())
 
 
 def _check_mesh(folder: Path) -> None:

@@ -391,7 +391,7 @@ def test_parameters_of_one_sample(tmp_path: Path) -> None:
             "must have the parameter 'flow.u' once, got it with a dot and as a mapping",
         ),
         ("t.yaml", "- {case: 1, a: {b.c: 1, b: {c: 2}}}", "must have the parameter 'a.b.c' once"),
-        ("t.txt", "", "must end with one of .csv, .json, .yaml, .yml, got '.txt'"),
+        ("t.dat", "", "must end with one of .csv, .tsv, .txt, .json, .yaml, .yml, got '.dat'"),
     ],
 )
 def test_bad_tables(name: str, text: str, sentence: str, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_an_openfoam_case(tmp_path: Path) -> None:
     assert {"case0/constant/polyMesh/points", "case0/10/p", "case0/system/controlDict"} <= names
     assert not any("/0/" in name for name in names)
     walls = source_of(
-        tmp_path / "raw", files=files, location="cell", patches=["wall"], targets=[P],
+        tmp_path / "raw", files=files, location="cell", patches=["wal*"], targets=[P],
         features=[{"name": "normal", "computed": "normals"}],
     )  # fmt: skip
     found = columns(walls, "case1")
