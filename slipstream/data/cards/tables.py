@@ -67,7 +67,7 @@ def _lines(path: Path) -> list[str]:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path} must be CSV in UTF-8, got other bytes") from None
-    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [line for line in text.split("\n") if line.strip() and not line.startswith("#")]
 
 
 def _separator(lines: Sequence[str]) -> str:
