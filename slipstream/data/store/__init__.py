@@ -9,16 +9,18 @@ ingest       samples of a source into a store; unfinished, source_files: its sta
 manifest     what a store holds, as JSON; splits, statistics, differences: parts of it
 point_store  a finished store, open for reading; permutation: the order of its rows
 pairs        trajectories seen as pairs of states; pair_store: a store of them
-checks       whether a store agrees with its manifest; identity: hashes of data and splits
+checks       whether a store agrees with its manifest; manifest_checks: and that with itself
+identity     hashes of data and splits
 pool         a task over many items, by processes or threads
 """
 
-from slipstream.data.store.checks import Defect, check_store
+from slipstream.data.store.checks import check_store
 from slipstream.data.store.cloud import Cloud, Parameters, RowBlocks, Rows, check_finite_rows
 from slipstream.data.store.fields import PARTS, Field, Schema
 from slipstream.data.store.identity import data_hash, split_hash
 from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, merge
 from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from slipstream.data.store.manifest_checks import Defect
 from slipstream.data.store.pairs import PAIRS_OPTION, Pairs
 from slipstream.data.store.point_store import Store, open_store
 from slipstream.data.store.source import Source
