@@ -11,16 +11,20 @@ point_store  a finished store, open for reading; permutation: the order of its r
 pairs        trajectories seen as pairs of states; pair_store: a store of them
 checks       whether a store agrees with its manifest; manifest_checks: and that with itself
 identity     hashes of data and splits
+outliers     samples unlike the others; constant_targets: targets that nothing can be learned from;
+             quantities: the fields as these two count them
 pool         a task over many items, by processes or threads
 """
 
 from slipstream.data.store.checks import check_store
 from slipstream.data.store.cloud import Cloud, Parameters, RowBlocks, Rows, check_finite_rows
+from slipstream.data.store.constant_targets import constant_targets, is_constant
 from slipstream.data.store.fields import PARTS, Field, Schema
 from slipstream.data.store.identity import data_hash, split_hash
 from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, merge
 from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from slipstream.data.store.manifest_checks import Defect
+from slipstream.data.store.outliers import Outlier, find_outliers
 from slipstream.data.store.pairs import PAIRS_OPTION, Pairs
 from slipstream.data.store.point_store import Store, open_store
 from slipstream.data.store.source import Source
@@ -39,6 +43,7 @@ __all__ = [
     "Parameters",
     "IngestProgress",
     "IngestSummary",
+    "Outlier",
     "RowBlocks",
     "Rows",
     "Schema",
@@ -48,9 +53,12 @@ __all__ = [
     "Store",
     "check_finite_rows",
     "check_store",
+    "constant_targets",
     "data_hash",
     "draw_splits",
+    "find_outliers",
     "ingest",
+    "is_constant",
     "merge",
     "open_store",
     "read_manifest",
