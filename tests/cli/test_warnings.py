@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from slipstream.data.store import check_store, open_store
+from slipstream.runs.folder import RunFolder
 
 from ..conftest import Command
 from ..data.mesh_folders import ball, pressure, save, shear, with_fields
@@ -86,3 +87,44 @@ def test_targets_that_are_zero(command: Command, tmp_path: Path) -> None:
     assert sentence not in again.out
     some = "warning: target 'tau' is zero at every point of 3 of 4 samples, "
     assert some in again.out and "no relative error of it in physical units" in again.out
+
+
+TINY = (
+    "--set", "steps=4", "--set", "evaluate_every=2", "--set", "batch=2", "--set", "data.points=50",
+    "--set", "model.size={layers: 1, width: 8, heads: 2, slices: 3}", "--device", "cpu",
+)  # fmt: skip
+
+
+def test_training_and_evaluation_say_what_they_leave_out(command: Command, tmp_path: Path) -> None:
+    raw, store, run, card = (tmp_path / name for name in ("raw", "store", "run", "card.yaml"))
+    lists = "splits: {lists: {train: [run_0, run_1], val: [run_2], test: [run_3, run_4]}}"
+    card.write_text(CARD[: CARD.index("splits: ")] + lists)
+    write_runs(raw, 5, shears=False)
+    assert command("data", "ingest", "mesh", raw, store, "--card", card).code == 0
+    trained = command("train", "own", "--store", store, "--out", run, *TINY)
+    assert trained.code == 0, trained.err
+    assert trained.err.startswith("warning: target 'tau' is zero at every point of every sample")
+    assert "tau not measured" in trained.out and trained.err.count("\n") == 1
+    (start,) = RunFolder(run).history("start")
+    assert f"warning: {start['warnings'][0]}\n" == trained.err
+    said = command("evaluate", run, "--device", "cpu")
+    sentence = (
+        "composite tau, L1 tau, L2 tau: not measured; the truth is zero (for composite, once"
+        " normalised) at every point of 2 of 2 samples.\n"
+    )
+    assert said.code == 0 and sentence in said.out
+    (row,) = json.loads(command("evaluate", run, "--json").out)["evaluations"]
+    assert row["left_out"] == {"composite tau": 2, "L1 tau": 2, "L2 tau": 2}
+
+
+def test_nothing_to_learn_is_refused(command: Command, tmp_path: Path) -> None:
+    raw, store, card = tmp_path / "raw", tmp_path / "store", tmp_path / "card.yaml"
+    card.write_text("\n".join(line for line in CARD.splitlines() if "name: p," not in line))
+    write_runs(raw, 10, shears=False)
+    assert command("data", "ingest", "mesh", raw, store, "--card", card).code == 0
+    refused = command("train", "own", "--store", store, "--out", tmp_path / "run", *TINY)
+    assert refused.code == 2 and refused.err == (
+        f"slipstream: {store} must have a target that varies over its split 'train', got only"
+        " constants: tau\n"
+    )
+    assert not (tmp_path / "run/config.json").exists()

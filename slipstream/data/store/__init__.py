@@ -18,7 +18,11 @@ pool         a task over many items, by processes or threads
 
 from slipstream.data.store.checks import check_store
 from slipstream.data.store.cloud import Cloud, Parameters, RowBlocks, Rows, check_finite_rows
-from slipstream.data.store.constant_targets import constant_targets, is_constant
+from slipstream.data.store.constant_targets import (
+    constant_targets,
+    is_constant,
+    varying_groups,
+)
 from slipstream.data.store.fields import PARTS, Field, Schema
 from slipstream.data.store.identity import data_hash, split_hash
 from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, merge
@@ -63,4 +67,5 @@ __all__ = [
     "open_store",
     "read_manifest",
     "split_hash",
+    "varying_groups",
 ]

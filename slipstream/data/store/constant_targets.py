@@ -29,25 +29,37 @@ def is_constant(statistics: Statistics, column: int) -> bool:
 
 def constant_targets(manifest: Manifest) -> list[str]:
     """A sentence for each target that is constant in training, or zero throughout in a sample."""
+    targets = [one for one in quantities(manifest.origin) if one.part == "targets" and one.group]
+    varying = varying_groups(manifest)
     sentences = []
-    for quantity in quantities(manifest.origin):
-        if quantity.part == "targets" and quantity.counted:
-            sentences += _constant_in_training(manifest, quantity) or _zeros(manifest, quantity)
+    for target in targets:
+        if target.group in varying:
+            sentences += _zeros(manifest, target)
+        elif manifest.statistics is not None:
+            sentences.append(_constant(manifest.statistics, target))
     return sentences
 
 
-def _constant_in_training(manifest: Manifest, quantity: Quantity) -> list[str]:
+def varying_groups(manifest: Manifest) -> set[str]:
+    """The groups of targets that vary in training: the loss and the metric are made of these."""
     train = manifest.statistics
-    if train is None or not all(is_constant(train, column) for column in quantity.columns):
-        return []
-    values = sorted({train.mean[column] for column in quantity.columns})
+    return {
+        target.group
+        for target in quantities(manifest.origin)
+        if target.part == "targets" and target.group and train is not None
+        if not all(is_constant(train, column) for column in target.columns)
+    }
+
+
+def _constant(train: Statistics, target: Quantity) -> str:
+    values = sorted({train.mean[column] for column in target.columns})
     value = "zero" if not any(values) else f"the same, {', '.join(f'{v:.4g}' for v in values)},"
-    return [
-        f"target {quantity.name!r} is {value} at every point of every sample of the split"
-        f" {TRAIN!r}: it can be neither learned nor measured, so loss and errors leave it out, and"
-        " what a model predicts for it means nothing. Remove it from the targets, or correct its"
-        " source, and ingest again"
-    ]
+    return (
+        f"target {target.name!r} is {value} at every point of every sample of the split {TRAIN!r}:"
+        " it can be neither learned nor measured, so loss and errors leave it out, and what a model"
+        " predicts for it means nothing. Remove it from the targets, or correct its source, and"
+        " ingest again"
+    )
 
 
 def _zeros(manifest: Manifest, quantity: Quantity) -> list[str]:

@@ -21,8 +21,8 @@ class Quantity:
     """coords, features or targets."""
     unit: str
     columns: tuple[int, ...]
-    counted: bool
-    """Whether loss and metric count it, see `Field.group`."""
+    group: str | None
+    """Targets of a group share a line of loss and metric; None for one that does not count."""
 
 
 def quantities(origin: Origin) -> list[Quantity]:
@@ -42,7 +42,7 @@ def quantities(origin: Origin) -> list[Quantity]:
             part,
             members[0][0].unit,
             tuple(column for _, columns in members for column in columns),
-            any(field.group is not None for field, _ in members),
+            members[0][0].group,
         )
         for (part, name), members in keyed.items()
     ]

@@ -42,6 +42,11 @@ def test_targets_without_variation_in_training() -> None:
     assert sentence.startswith("target 'p' is the same, 5, at every point of every sample of the")
 
 
+def test_a_constant_target_among_others_of_its_group_is_learned() -> None:
+    grouped = Schema(SCHEMA.coords, (), (Field("p", "Pa", "all"), Field("w", "Pa", "all", 2)))
+    assert constant_targets(made_of(grouped, [[0, 1, 2, 2]], [[0, 3, 2, 2]], [[0, 3, 2, 2]])) == []
+
+
 def test_samples_whose_target_is_zero() -> None:
     some = made_of(SCHEMA, [[0, 1, 0, 0], [1, 2, 0, 0]], [[0, 3, 0, 7]], [[0, 3, 0, 0]])
     (sentence,) = constant_targets(some)
