@@ -197,10 +197,10 @@ def _expected(detail: ErrorDetails) -> str:
 def _check_fields(result: Any, value: Any, place: str, open: bool = False) -> None:
     """Raise ValueError where a mapping has other fields than the dataclass made of it."""
     if is_dataclass(result):
-        name = place or type(result).__name__
+        name = place or "it"
         known = {field.name: field.metadata for field in fields(result)}
         for key in () if open else value:
-            check_choice(f"a field of {name}", key, known)
+            check_choice(f"a field of {place}" if place else "a field", key, known)
         for key, metadata in known.items():
             if key in value:
                 _check_fields(getattr(result, key), value[key], _below(place, key))

@@ -152,6 +152,7 @@ def _evaluate(
         definitions=definitions(trained.schema, protocol, config.data.points),
         numbers=tuple(measured.numbers()),
         samples=measured.samples(),
+        left_out=measured.left_out(),
         pictures=pictures,
         files={sample: file.name for sample, file in files.items()},
         slices=tuple(slices),

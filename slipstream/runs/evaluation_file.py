@@ -148,6 +148,9 @@ class Evaluation:
     numbers: tuple[Number, ...]
     samples: dict[str, dict[str, float | None]]
     """The mean over the repeats, by sample and name of the number."""
+    left_out: dict[str, int] = field(default_factory=dict, metadata=YOUNGER)
+    """How many samples a number leaves out, by its name: there the truth is zero at every point,
+    for `composite` once it is normalised. Older records do not say."""
     pictures: tuple[str, ...]
     """Samples whose predictions are in RUN/predictions."""
     files: dict[str, str] = field(default_factory=dict, metadata=YOUNGER)

@@ -10,7 +10,15 @@ import torch
 from slipstream.core.checks import check_choice
 from slipstream.data.batches import Batch, Loader, Normaliser, PointDataset, Share
 from slipstream.data.benchmarks import BENCHMARKS
-from slipstream.data.store import PARTS, IngestProgress, Schema, Store, ingest, open_store
+from slipstream.data.store import (
+    PARTS,
+    IngestProgress,
+    Schema,
+    Store,
+    ingest,
+    open_store,
+    varying_groups,
+)
 from slipstream.physics.builtin import builtin_config, builtin_schema, builtin_source
 from slipstream.runs.config import DataConfig, RunConfig
 
@@ -49,6 +57,12 @@ def check_fits(store: Store, config: DataConfig) -> None:
                 f" ({_how_to_fill(store)})"
             )
         PointDataset(store, split, points=config.points)  # which checks the points of each sample
+    if store.schema.target_groups and not varying_groups(store.manifest):
+        names = ", ".join(field.name for field in store.schema.targets) or "none"
+        raise ValueError(
+            f"{store.path} must have a target that varies over its split 'train', got only"
+            f" constants: {names}"
+        )
 
 
 def _how_to_fill(store: Store) -> str:

@@ -21,7 +21,7 @@ from slipstream.core.errors import TrainingStopped
 from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, derive_seed, device_name
 from slipstream.data.batches import Batch, endless, make_normaliser
-from slipstream.data.store import Store, data_hash, split_hash
+from slipstream.data.store import Store, constant_targets, data_hash, split_hash
 from slipstream.evaluation.evaluate import sample_errors
 from slipstream.models.plugins import plugin_of
 from slipstream.runs.checkpoint import weights_hash, write_checkpoint
@@ -263,6 +263,7 @@ class Trainer:
     def _circumstances(self) -> dict[str, Any]:
         """The step this process starts from, the device, kernels and data it runs with."""
         device, plugin = self.world.device, plugin_of(self.config.model.variant)
+        warnings = constant_targets(self.store.manifest)
         return {
             "step": self.state.step,
             "device": device_name(device),
@@ -277,6 +278,7 @@ class Trainer:
             **({"plugin": asdict(plugin)} if plugin else {}),
             "data_hash": self.provenance.data_hash,
             "split_hash": self.provenance.split_hash,
+            **({"warnings": warnings} if warnings else {}),
         }
 
     def _record_once(self, kind: str, row: dict[str, Any]) -> None:

@@ -114,7 +114,7 @@ def test_a_younger_field_may_be_absent() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"nam": 1}, "a field of Whole must be one of inner, maybe, names, ratio, late, got 'nam'"),
+        ({"nam": 1}, "a field must be one of inner, maybe, names, ratio, late, got 'nam'"),
         ({"inner": {"layers": 1}}, "inner must have the field ratio, got none"),
         ({"inner": {"layers": "x", "ratio": 1}}, "inner.layers must be a whole number, got 'x'"),
         ({"inner": 3}, "inner must be a mapping"),

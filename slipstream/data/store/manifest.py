@@ -1,8 +1,8 @@
 """The manifest of a point store: what the folder holds, in a written, versioned schema.
 
-Schema 1, one JSON object:
+Schema 2, one JSON object:
 
-    schema        1
+    schema        2
     slipstream    version that wrote the store
     fields        coords, features, targets: lists of {name, unit, group, components}, and what
                   a field was computed as, {computed}, or divided by, {divided: {by, factor,
@@ -15,10 +15,13 @@ Schema 1, one JSON object:
     samples       id -> rows, bytes and crc32 of samples/<id>.npy, its statistics, parameters, and
                   files: the sources with their sizes and sha256
     quarantined   id -> why the sample is not in the store
+    sha256        of everything above, see `content_hash`; schema 1 has none
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -26,13 +29,14 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.files import json_text, naming_file, read_json, write_text
-from slipstream.core.schemas import Count, Positive, parsed
+from slipstream.core.schemas import YOUNGER, Count, Positive, parsed
 from slipstream.core.version import VERSION
 from slipstream.data.store.fields import Schema
 from slipstream.data.store.statistics import Statistics, merge_statistics
 
-SCHEMA = 1
+SCHEMA = 2
 MANIFEST_NAME = "manifest.json"
+HASH_KEY = "sha256"
 TRAIN = "train"
 """The split whose statistics are used to normalise."""
 
@@ -157,6 +161,7 @@ class _WrittenManifest(WrittenSamples):
     schema: Positive
     slipstream: str
     statistics: Statistics | None
+    sha256: str | None = field(default=None, metadata=YOUNGER)
 
 
 def _check_width(what: str, statistics: Statistics, width: int) -> None:
@@ -203,7 +208,18 @@ def check_sample_id(sample: str) -> None:
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
-    write_text(path, json_text(manifest.to_json(), spread=("splits", "samples", "quarantined")))
+    value = manifest.to_json()
+    value[HASH_KEY] = content_hash(value)
+    write_text(path, json_text(value, spread=("splits", "samples", "quarantined")))
+
+
+def content_hash(value: Mapping[str, Any]) -> str:
+    """The SHA-256 of a manifest's content: of all keys but the hash itself, in their order.
+
+    White space does not count, the order does: statistics are merged in the order of the samples.
+    """
+    content = {key: part for key, part in value.items() if key != HASH_KEY}
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -48,8 +48,12 @@ def _cut(store: Path) -> None:
 
 
 def _manifest(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """Changes a manifest of schema 1, which has no hash: the comparisons must find it."""
+
     def apply(store: Path) -> None:
         value = json.loads((store / "manifest.json").read_text())
+        del value["sha256"]
+        value["schema"] = 1
         change(value)
         (store / "manifest.json").write_text(json.dumps(value))
 
@@ -113,8 +117,46 @@ def _rename(value: Any) -> None:
             _set("splits", "test", to=["s07"]),
             ["s03: a sample must be in a split, got none", "s07: a sample of a split must have an"],
         ),
+        (
+            _set("splits", to={"test": ["s03"], "train": ["s00", "s01", "s02"]}),
+            ["samples must be in the order of the splits, got another order"],
+        ),
+        (_set("splits", to={**SPLITS, " ": []}), ["a split must have a name, got ' '"]),
+        (_set("slipstream", to="new"), ["slipstream must be a version, as 0.1.0, got 'new'"]),
+        (_set("provenance", "source", to=""), ["source must be the name of a source, got ''"]),
+        (
+            _set("fields", "targets", 0, "group", to=" "),
+            ["the group of field 'pressure' must be t"],
+        ),
+        (
+            _set("provenance", "options", "pairs", to={"states": 3}),
+            ["the option 'pairs' must describe pairs: pairs must have the field state, got"],
+        ),
+        (
+            _set("samples", "s02", "parameters", "angle", to=float("nan")),
+            [
+                "{store}/manifest.json: samples.s02.parameters.angle must be a finite number, got nan"
+            ],
+        ),
+        (
+            _set("samples", "s02", "files", "a.vtp", to={"bytes": 3, "sha256": "a7"}),
+            ["s02: source file 'a.vtp' must have its bytes, and may have its sha256, got {{'byt"],
+        ),
+        (
+            _manifest(
+                lambda value: [
+                    value["samples"][i].update(files={"a": {"bytes": int(i[-1])}})
+                    for i in ("s01", "s02")
+                ]
+            ),
+            ["source file a must be one file to all samples, got bytes 1 of s01 and 2 of s02"],
+        ),
+        (_set("quarantined", "s?", to="x"), ["quarantined: a sample id must have 1 to 200"]),
+        (_set("quarantined", "s9", to=""), ["the reason to quarantine s9 must be text, got ''"]),
+        (_set("note", to="x"), ["{store}/manifest.json: a field must be one of"]),
+        (_set("sha256", to="x"), ["a manifest of schema 1 must have no sha256, got one"]),
         (_set("quarantined", to={"s03": "x"}), ["s03: a sample must not be quarantined, got both"]),
-        (_set("schema", to=9), ["{store}/manifest.json: schema must be at most 1, got 9: a newer"]),
+        (_set("schema", to=9), ["{store}/manifest.json: schema must be at most 2, got 9: a newer"]),
         (lambda s: (s / "manifest.json").unlink(), ["{store} must be a store with a manifest.js"]),
     ],
 )
