@@ -49,7 +49,7 @@ class XmlFile:
         if self.header.kind != "UnstructuredGrid" and not polygons:
             return False
         for piece in self.header.pieces:
-            if polygons and piece.cells != piece.polygons:
+            if polygons and piece.cells != piece.by_section["Polys"]:
                 return False
             needed = [*self._corners(piece), piece.find("Points")]
             needed += [piece.find(_SECTIONS[a.location], a.name) for a in arrays]
