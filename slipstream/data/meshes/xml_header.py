@@ -183,34 +183,37 @@ class _Scan:
     _section: str = ""
     _open: XmlArray | None = None
     """The array whose text is being parsed."""
+    _parser: expat.XMLParserType = field(init=False)
 
     def parse(self, file: io.BufferedReader) -> None:
-        parser = expat.ParserCreate()
-
-        def start(tag: str, given: dict[str, str]) -> None:
-            self.place = parser.CurrentByteIndex
-            self.close(self.place)
-            self.start(tag, given)
-            inside = self._open is not None and self._open.form != "appended"
-            parser.CharacterDataHandler = text if inside else None
-
-        def text(_: str) -> None:
-            """Called for the first letters of the text only, which may be the whole file."""
-            parser.CharacterDataHandler = None
-            if self._open:
-                self._open = replace(self._open, place=parser.CurrentByteIndex)
-
-        def end(_: str) -> None:
-            self.close(parser.CurrentByteIndex)
-            parser.CharacterDataHandler = None
-
-        parser.StartElementHandler, parser.EndElementHandler = start, end
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._at_start
+        self._parser.EndElementHandler = self._at_end
         try:
             while block := file.read(_BLOCK):
-                parser.Parse(block)
-            parser.Parse(b"", True)
+                self._parser.Parse(block)
+            self._parser.Parse(b"", True)
         except _Stop:
             pass
+        finally:
+            del self._parser  # which holds this object
+
+    def _at_start(self, tag: str, given: dict[str, str]) -> None:
+        self.place = self._parser.CurrentByteIndex
+        self.close(self.place)
+        self.start(tag, given)
+        inside = self._open is not None and self._open.form != "appended"
+        self._parser.CharacterDataHandler = self._at_text if inside else None
+
+    def _at_text(self, _: str) -> None:
+        """The first letters of an array's text; for the others, which may be many, no call."""
+        self._parser.CharacterDataHandler = None
+        if self._open:
+            self._open = replace(self._open, place=self._parser.CurrentByteIndex)
+
+    def _at_end(self, _: str) -> None:
+        self.close(self._parser.CurrentByteIndex)
+        self._parser.CharacterDataHandler = None
 
     def start(self, tag: str, given: dict[str, str]) -> None:
         if tag == "AppendedData":

@@ -190,17 +190,13 @@ def find_blocks(file: io.BufferedReader, header: XmlHeader, array: XmlArray) -> 
 
 
 def _read_lengths(data: StoredBytes, header: XmlHeader) -> list[tuple[int, int]]:
-    def numbers(count: int) -> list[int]:
-        kind = f"{header.order}u{header.length_bytes}"
-        return np.frombuffer(data.read(count * header.length_bytes), kind).tolist()
-
     if not header.compressor:
-        (total,) = numbers(1)
+        (total,) = _numbers(data, header, 1)
         data.check(total)
         whole, rest = divmod(total, _BLOCK)
         return [(_BLOCK, _BLOCK)] * whole + [(rest, rest)] * (rest > 0)
-    count, size, last = numbers(3)
-    stored = numbers(count)  # `read` checks the end first, so a wrong count takes no memory
+    count, size, last = _numbers(data, header, 3)
+    stored = _numbers(data, header, count)  # `read` checks the end first, so a wrong count takes no memory
     sizes = [size] * count
     if count and last:
         sizes[-1] = last
@@ -209,3 +205,8 @@ def _read_lengths(data: StoredBytes, header: XmlHeader) -> list[tuple[int, int]]
         if unpacked > ratio * packed:
             raise ValueError(f"{unpacked} bytes packed into {packed}, fewer than 1 in {ratio}")
     return list(zip(stored, sizes, strict=True))
+
+
+def _numbers(data: StoredBytes, header: XmlHeader, count: int) -> list[int]:
+    kind = f"{header.order}u{header.length_bytes}"
+    return np.frombuffer(data.read(count * header.length_bytes), kind).tolist()
