@@ -149,8 +149,8 @@ def _lengths_at(numbers: NDArray[Any], cells: int, name: str) -> NDArray[np.int6
 
     A triangle and a quadrangle, 3, 0, 1, 2, 4, 1, 2, 3, 4, have lengths at 0 and 4 and end at 9.
     """
-    width = int(numbers[0]) + 1 if len(numbers) else 0
-    if len(numbers) == cells * width and (numbers[::width] == width - 1).all():
+    width = int(numbers[0]) + 1 if len(numbers) else 1
+    if width > 0 and len(numbers) == cells * width and (numbers[::width] == width - 1).all():
         return np.arange(cells + 1) * width
     places = np.empty(cells + 1, np.int64)
     place, lengths = 0, memoryview(numbers)  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ class Words:
 
     def number(self) -> int:
         word = self.word()
-        if not re.fullmatch(r"\+?[0-9]{1,18}", word):
+        if not re.fullmatch(r"\+?[0-9]{1,40}", word):
             raise ValueError(f"{word[:40]!r} where a count must be")
         return int(word)
 

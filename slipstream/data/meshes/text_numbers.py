@@ -15,16 +15,16 @@ _BLOCK = 1 << 20
 _UNDERSCORE = ord("_")
 
 
-def numbers(words: Sequence[bytes], dtype: str) -> NDArray[Any]:
+def numbers(words: Sequence[bytes] | NDArray[Any], dtype: str) -> NDArray[Any]:
     """The numbers that these words stand for; ValueError for a word that is none of this dtype.
 
     `300` is no uint8, `1.5` and `1.0` are no int32, `1e300` is no float32, `1,5`, `****` and `1_0`
     are no numbers.
     """
-    if not words:
+    if not len(words):
         return np.empty(0, dtype)
     try:
-        return _converted(np.array(words), dtype)
+        return _converted(np.asarray(words), dtype)
     except (ValueError, OverflowError):
         pass
     for word in words:  # to name the first that is wrong
@@ -32,7 +32,8 @@ def numbers(words: Sequence[bytes], dtype: str) -> NDArray[Any]:
             _converted(np.array([word]), dtype)
         except (ValueError, OverflowError):
             text = word[:40].decode("latin-1")
-            raise ValueError(f"{text!r} where a number of {dtype} must be") from None
+            kind = np.dtype(dtype).name
+            raise ValueError(f"{text!r} where a number of {kind} must be") from None
     raise ValueError(f"numbers that are not of {dtype}")
 
 
