@@ -205,11 +205,11 @@ class _Scan:
         self.cells[-1].corners = self.words.skip(self.sizes[1], self.words.word())
 
     def step_scalars(self) -> None:
-        name, kind, *more = [*self.words.line().split(), "", "", ""]
+        name, kind, components = (*self.words.line().split(), "", "", "")[:3]
         if self.words.word().upper() != "LOOKUP_TABLE":
             raise ValueError(f"SCALARS {name} without LOOKUP_TABLE")
         self.words.word()
-        components = more[0] or "1"
+        components = components or "1"
         if not re.fullmatch("[1-9][0-9]{0,8}", components):
             raise ValueError(f"SCALARS {name} of {components[:40]!r} components")
         self.step_array(name, int(components), self.rows, kind)

@@ -181,10 +181,12 @@ def _check_array(
     _check_total(header, array, blocks.total, count)
     if array.form == "appended":
         return [_Tile(array.place, blocks.end, array)] if count != 0 or not blocks.total else []
-    file.seek(blocks.end)
-    if file.read(array.end - blocks.end).strip():
+    file.seek(blocks.end - 1)
+    final, rest = file.read(1), file.read(array.end - blocks.end)
+    if final.isspace() or rest.strip():
         raise ValueError(
-            f"{array.label} of {header.file} must end with its last value, got more letters"
+            f"{array.label} of {header.file} must end with its last value, got"
+            f" {'more' if rest.strip() else 'fewer'} letters"
         )
     return []
 
@@ -225,22 +227,33 @@ def _check_tiles(file: io.BufferedReader, header: XmlHeader, blocks: list[_Tile]
             continue  # two names for the same values
         _check_gap(file, header, before, block.place)
         before = block
-    last = before.array
-    file.seek(max(0, before.end - 1))
-    final, tail = file.read(1), file.read(header.appended[1] - before.end)
+    _check_tail(file, header, before)
+
+
+def _check_tail(file: io.BufferedReader, header: XmlHeader, last: _Tile) -> None:
+    """Only white space may lie between the last block and the closing tag.
+
+    If the block ends with white space as well, bytes may be lost: of `\\n  </AppendedData>`, which
+    VTK writes, up to three are taken for values. That is excluded where a newline follows. Types of
+    cells may be 9, 10 and 13, which are white space, so they may be followed by the tag itself; if
+    one is lost, their number of corners shows it.
+    """
+    file.seek(0)
+    newline = b"\r\n" if b"\r\n" in file.read(1024) else b"\n"
+    file.seek(max(0, last.end - 1))
+    final, tail = file.read(1), file.read(header.appended[1] - last.end)
+    label = last.array.label if last.array else "no array"
     if not re.fullmatch(rb"(ENDBINARY)?[ \t\r\n]*", tail):
         raise ValueError(
-            f"the appended values of {header.file} must end with those of"
-            f" {last.label if last else 'no array'}, got {len(tail)} bytes more"
+            f"the appended values of {header.file} must end with those of {label}, got"
+            f" {len(tail)} bytes more"
         )
-    # What is taken for the last value may be a newline or blank before the tag. A type of cells may
-    # be 9, 10 or 13, which are letters of that kind, if the tag follows without a newline.
-    newline = tail.startswith((b"\n", b"\r\n", b"ENDBINARY"))
-    types = last is not None and last.name == "types" and not tail and final != b" "
-    if final in b" \t\r\n" and not newline and not types and not header.encoded:
+    types = last.array is not None and last.array.name == "types" and not tail and final != b" "
+    apart = not header.encoded and (tail.startswith((newline, b"ENDBINARY")) or types)
+    if final in b" \t\r\n" and not apart:
         raise ValueError(
             f"the appended values of {header.file} must end before the blanks of its closing tag,"
-            " got some that end inside: bytes are lost"
+            f" got those of {label} that end inside: bytes are lost"
         )
 
 

@@ -26,6 +26,8 @@ from slipstream.data.meshes.xml_header import XmlArray, XmlHeader
 _BLOCK = 1 << 20
 _LZMA_MEMORY = 1 << 28
 """Bytes that LZMA may use besides the block; its strongest preset needs 65 MB."""
+_LARGEST = 1 << 32
+"""Bytes of a block, however many it is packed into; VTK's have 32 kB."""
 RATIOS = {
     "vtkZLibDataCompressor": 1032, "vtkLZ4DataCompressor": 255, "vtkLZMADataCompressor": 4096
 }  # fmt: skip
@@ -196,10 +198,14 @@ def _read_lengths(data: StoredBytes, header: XmlHeader) -> list[tuple[int, int]]
         whole, rest = divmod(total, _BLOCK)
         return [(_BLOCK, _BLOCK)] * whole + [(rest, rest)] * (rest > 0)
     count, size, last = _numbers(data, header, 3)
-    stored = _numbers(data, header, count)  # `read` checks the end first, so a wrong count takes no memory
+    stored = _numbers(
+        data, header, count
+    )  # `read` checks the end first, so a wrong count takes no memory
     sizes = [size] * count
     if count and last:
         sizes[-1] = last
+    if size > max(_LARGEST, last):
+        raise ValueError(f"blocks of {size} bytes")
     ratio = RATIOS[header.compressor]
     for packed, unpacked in zip(stored, sizes, strict=True):
         if unpacked > ratio * packed:
