@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -151,8 +152,8 @@ def together(pieces: Sequence[MeshInfo]) -> MeshInfo:
     for location in LOCATIONS:
         full = [piece for piece in pieces if piece.rows(location)]
         rows = sum(piece.rows(location) for piece in full)
-        held = [[replace(array, rows=rows) for array in piece.arrays] for piece in full]
-        for array in held[0] if held else []:
+        held = [Counter(replace(array, rows=rows) for array in piece.arrays) for piece in full]
+        for array in held[0].elements() if held else ():
             if array.location == location and all(array in others for others in held):
                 arrays.append(array)
     points, cells = (sum(piece.rows(location) for piece in pieces) for location in LOCATIONS)
