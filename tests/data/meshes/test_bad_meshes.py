@@ -162,7 +162,7 @@ SPOILT: list[tuple[str, bytes, bytes, str]] = [
     ("vtk", b"BINARY", b"BINRAY", "got 'BINRAY' where ASCII or BINARY must be"),
     ("vtk", b"# vtk", b"# vtx", "mesh.vtk must be a whole legacy VTK file, got another first line"),
     ("ply", b"ply", b"plx", "mesh.ply must be a whole PLY file, got another first line"),
-    ("ply", b"end_header", b"end_haeder", "whole PLY file, got a header without end_header"),
+    ("ply", b"end_header", b"end_haeder", "whole PLY file, got the line .end_haeder. in its"),
     ("ply", b"element face 80", b"element face 81", "mesh.ply must be a whole PLY file, got"),
     ("ply", b"vertex 42", b"vertex 99999999999999", "before the last of the 99999999999999 rows"),
     ("ply", b"face 80", b"face 99999999999999", "before the last of the 99999999999999 rows of"),
