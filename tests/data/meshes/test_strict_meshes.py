@@ -17,7 +17,7 @@ from vtkmodules.vtkIOLegacy import vtkDataSetWriter
 
 from slipstream.data.meshes import Wanted, read_mesh
 
-from ..mesh_files import ALL, spoil, surface, volume, with_arrays
+from ..mesh_files import ALL, spoil, surface, volume, with_arrays, write_xml
 from .test_structured import grids
 
 P = Wanted("p", "point", 1)
@@ -165,6 +165,18 @@ def test_appended_values_of_other_programs(
             path.write_bytes(whole[:place] + whole[place + lost :])
             with pytest.raises(ValueError, match=r"grid\.vti must"):
                 read_mesh(path, [P])
+
+
+def test_types_of_tetrahedra_may_end_the_values(tmp_path: Path) -> None:
+    """Their number is that of a newline, 10: VTK writes a newline behind, dune-vtk does not."""
+    points, corners = np.eye(5, 3, dtype=np.float32), np.array([4, 0, 1, 2, 3, 4, 0, 1, 2, 4])
+    path = tmp_path / "mesh.vtu"
+    write_xml(pv.UnstructuredGrid(corners, np.array([10, 10]), points), path, packed="None")
+    raw = path.read_bytes()
+    assert b"\x0a\x0a\n  </AppendedData>" in raw
+    for tail in (b"\n  ", b"\n", b""):
+        path.write_bytes(raw.replace(b"\n  </AppendedData>", tail + b"</AppendedData>"))
+        assert read_mesh(path).cell_centres().shape == (2, 3)
 
 
 def test_appended_values_must_follow_one_another(tmp_path: Path) -> None:
@@ -365,4 +377,25 @@ def test_ply_values_are_what_the_file_says(old: str, new: str, says: str, tmp_pa
     assert read_mesh(path, [Wanted("red", "point", 1)]).array(Wanted("red", "point", 1)).sum() == 24
     spoil(path, old.encode(), new.encode())
     with pytest.raises(ValueError, match=f"^mesh.ply must be a whole PLY file, .*{says}"):
+        read_mesh(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (b"vertex 1 0 0", b"vertex 1 0", "got a last triangle of 20 words"),
+        (b"vertex 1 0 0", b"vertx 1 0 0", "got 'vertx' where 'vertex' must be"),
+        (b"vertex 1 0 0", b"vertex 1,5 0 0", "got '1,5' where a number of float32 must be"),
+        (b"  endloop", b"", "got a last triangle of 20 words"),
+    ],
+)
+def test_text_of_stl_is_triangles(old: bytes, new: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "body.stl"
+    path.write_text(
+        "solid a body\n facet normal 0 0 1\n  outer loop\n   vertex 0 0 0\n   vertex 1 0 0\n"
+        "   vertex 1 1 0\n  endloop\n endfacet\nendsolid a body\n"
+    )
+    assert read_mesh(path).points().tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]]
+    spoil(path, old, new)
+    with pytest.raises(ValueError, match=f"^body.stl must be a whole STL file, .*{says}"):
         read_mesh(path)
