@@ -8,8 +8,10 @@ mesh         reading a mesh in any format; mesh_files: which files on disk are m
 arrays       the arrays that a file holds, and those that a reader wants
 cells        corners of cells, however they are stored; areas; triangles
 parts        files that are published in byte parts
-xml_*        VTK XML (.vtp, .vtu), read here: points and arrays, cells some at a time
+xml_*        VTK XML (.vtp, .vtu), read here: points and arrays, cells some at a time; xml_layout
+             checks lengths and places of all values, also of what VTK reads
 legacy_*     legacy VTK (.vtk), read here in the same way where it is binary
+text_numbers numbers in text, each checked
 ply, stl     PLY, read here; STL, checked here before VTK reads it
 vtk_*        formats that VTK reads: STL, text, structured grids, blocks (.vtm) and others
 openfoam     OpenFOAM cases, read by VTK; messages: VTK's errors as exceptions

@@ -37,7 +37,8 @@ from slipstream.data.meshes.vtk_files import (
     load_file,
 )
 from slipstream.data.meshes.xml_file import XmlFile
-from slipstream.data.meshes.xml_header import scan_xml, together
+from slipstream.data.meshes.xml_header import together
+from slipstream.data.meshes.xml_layout import scan_xml
 
 __all__ = [
     "ArrayInfo",

@@ -58,6 +58,8 @@ def cells_of(data: Any, file: str) -> Cells:
 
     def chunks() -> Iterator[Chunk]:
         for part, kind in kinds:
+            if part is None:  # a legacy file without CELLS
+                continue
             count = part.GetNumberOfCells()
             offsets, corners = as_numpy(part.GetOffsetsArray()), part.GetConnectivityArray()
             types = np.full(count, kind, np.uint8) if kind else _types(data)
