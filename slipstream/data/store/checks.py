@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,12 +56,11 @@ def check_store(
     defects += _check_statistics(manifest)
     defects += _check_std(path, manifest)
     ids = list(manifest.samples)
-    for done, (_, of_sample) in enumerate(
-        run_tasks(partial(check_sample, path, manifest), ids, workers), start=1
-    ):
-        defects += of_sample
-        if progress:
-            progress(done, len(ids))
+    with closing(run_tasks(partial(check_sample, path, manifest), ids, workers)) as results:
+        for done, (_, of_sample) in enumerate(results, start=1):
+            defects += of_sample
+            if progress:
+                progress(done, len(ids))
     # Workers finish in any order: sorted as in the manifest, those of the whole store first.
     order = {sample: index for index, sample in enumerate((None, *ids))}
     return sorted(defects, key=lambda defect: order.get(defect.sample, len(order)))
