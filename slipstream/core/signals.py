@@ -137,10 +137,11 @@ def become_worker(*_: object) -> None:
     for number in NUMBERS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
     if hasattr(signal, "sigwaitinfo"):  # not on macOS
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # else it is discarded
+        # In all threads: where a single one does not block it, the system gives it to that one.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         threading.Thread(target=_obey_parent, daemon=True).start()
+    threading.Thread(target=_die_with_parent, daemon=True).start()
 
 
 def _die_with_parent() -> None:
