@@ -25,6 +25,7 @@ from slipstream.core.runtime import child_environment
 from .commands import Interruptible, contents, partial_files
 
 ROOT = Path(__file__).parents[2]
+FINISHED = "had finished"
 MARK = "SLIPSTREAM_TEST_PROCESS"
 PATIENCE = 180.0
 """Seconds within which a process must end; reached by none, unless something hangs."""
@@ -180,7 +181,7 @@ def _left_over(one: Running) -> list[int]:
 def judge(code: int, said: str, moment: Moment) -> tuple[str, tuple[str, ...]]:
     """How the process ended, in words, and what is wrong with that."""
     if code == 0:
-        return "had finished", ()
+        return FINISHED, ()
     if code == -moment.number and moment.number != signal.SIGKILL:
         # Only Python's own start, before the first line of ours: 20 ms.
         return "before its first line", ()
@@ -197,15 +198,21 @@ def judge(code: int, said: str, moment: Moment) -> tuple[str, tuple[str, ...]]:
 def interrupt(
     command: Interruptible, folder: Path, given: Path, moments: Sequence[Moment], *, chain: int = 4
 ) -> list[Attempt]:
-    """All moments, `chain` of them in a row on one folder, which must then end as undisturbed."""
+    """All moments, at most `chain` in a row on one folder, which must then end as undisturbed.
+
+    A command that had finished before its signal is left alone, and the next one begins anew.
+    """
     whole = folder / "000"  # names of equal length: some files hold them
     command.begin(whole, given)
     usual = leave_alone(command, whole, given)
     attempts: list[Attempt] = []
-    for first in range(0, len(moments), chain):
-        out = folder / f"{first + 1:03}"
+    waiting = list(moments)
+    while waiting:
+        out = folder / f"{len(attempts) + 1:03}"
         command.begin(out, given)
-        row = [disturb(command, out, given, m, usual) for m in moments[first : first + chain]]
+        row: list[Attempt] = []
+        while waiting and len(row) < chain and not (row and row[-1].ending == FINISHED):
+            row.append(disturb(command, out, given, waiting.pop(0), usual))
         problem = difference(usual.contents, leave_alone(command, out, given).contents)
         if problem:
             row = [Attempt(a.moment, a.ending, (*a.problems, problem)) for a in row]
