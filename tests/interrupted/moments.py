@@ -36,8 +36,9 @@ class Moment:
     number: signal.Signals
     to_group: bool
     share: float
-    """Of the time from the start, or from the first write, to the end."""
-    from_first_write: bool
+    """Of the time from the start, or from a write, to the end."""
+    after: str | None = None
+    """None for the start; else the name of the file whose write it follows, "" for any file."""
 
 
 def draw_moments(draw: random.Random, count: int) -> list[Moment]:
@@ -46,7 +47,7 @@ def draw_moments(draw: random.Random, count: int) -> list[Moment]:
     draw.shuffle(kinds)
     chosen = [kinds[i % len(kinds)] for i in range(count)]
     return [
-        Moment(number, to_group, draw.uniform(0, 1.05), bool(index % 2))
+        Moment(number, to_group, draw.uniform(0, 1.05), "" if index % 2 else None)
         for index, (number, to_group) in enumerate(chosen)
     ]
 
@@ -74,6 +75,8 @@ class Running:
 
     def __init__(self, command: Interruptible, out: Path, given: Path) -> None:
         self.out, self.mark = out, uuid.uuid4().hex
+        self.prepared = False
+        """Whether the first line of ours had run when the signal was sent."""
         self.said = tempfile.TemporaryFile()
         self.since = time.time()
         if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # which the process would inherit
@@ -85,18 +88,20 @@ class Running:
             start_new_session=True,
         )  # fmt: skip
 
-    def wait_for_write(self) -> float:
+    def wait_for_write(self, name: str = "") -> float:
         """Wait until a file has changed or the process has ended: the seconds that took."""
-        while self.process.poll() is None and not self._has_written():
+        while self.process.poll() is None and not self._has_written(name or "*"):
             time.sleep(0.005)
         return time.time() - self.since
 
-    def _has_written(self) -> bool:
+    def _has_written(self, name: str) -> bool:
         with suppress(FileNotFoundError):  # of a file that was renamed meanwhile
-            return any(path.stat().st_mtime > self.since for path in self.out.rglob("*"))
-        return True
+            return any(path.stat().st_mtime > self.since for path in self.out.rglob(name))
+        return name == "*"
 
     def send(self, moment: Moment) -> None:
+        written = moment.after is not None
+        self.prepared = written or _catches(self.process.pid, signal.SIGTERM)
         with suppress(ProcessLookupError):
             send = os.killpg if moment.to_group else os.kill
             send(self.process.pid, moment.number)
@@ -134,6 +139,14 @@ def _has_mark(pid: int, mark: str) -> bool:
     return False
 
 
+def _catches(pid: int, number: signal.Signals) -> bool:
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        caught = next(line.split()[1] for line in lines if line.startswith("SigCgt:"))
+        return bool(int(caught, 16) >> (number - 1) & 1)
+    return False
+
+
 def leave_alone(command: Interruptible, out: Path, given: Path) -> Undisturbed:
     """The command, begun or gone on with, to its end."""
     with running(command, out, given) as one:
@@ -152,8 +165,8 @@ def disturb(
     before = partial_files(out)
     with running(command, out, given) as one:
         pause = moment.share * usual.seconds
-        if moment.from_first_write:
-            one.wait_for_write()
+        if moment.after is not None:
+            one.wait_for_write(moment.after)
             pause = moment.share * usual.writing
         with suppress(subprocess.TimeoutExpired):
             one.process.wait(pause)
@@ -163,7 +176,7 @@ def disturb(
         except subprocess.TimeoutExpired:
             return Attempt(moment, "never", (f"no end in {PATIENCE:.0f} s: {one.output()}",))
         left = _left_over(one)
-        ending, problems = judge(code, one.output(), moment)
+        ending, problems = judge(code, one.output(), moment, prepared=one.prepared)
     if left:
         problems += (f"{len(left)} processes stayed behind",)
     if moment.number != signal.SIGKILL and (more := partial_files(out) - before):
@@ -178,12 +191,13 @@ def _left_over(one: Running) -> list[int]:
     return pids
 
 
-def judge(code: int, said: str, moment: Moment) -> tuple[str, tuple[str, ...]]:
+def judge(
+    code: int, said: str, moment: Moment, *, prepared: bool = True
+) -> tuple[str, tuple[str, ...]]:
     """How the process ended, in words, and what is wrong with that."""
     if code == 0:
         return FINISHED, ()
-    if code == -moment.number and moment.number != signal.SIGKILL:
-        # Only Python's own start, before the first line of ours: 20 ms.
+    if code == -moment.number and moment.number != signal.SIGKILL and not prepared:
         return "before its first line", ()
     if moment.number == signal.SIGKILL:
         return "killed", () if code == -signal.SIGKILL else (f"exit code {code}: {said}",)
