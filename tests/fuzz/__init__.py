@@ -3,7 +3,8 @@
     python -m tests.fuzz --mutants 20000 --seed 0 --jobs 2 --out FILE
     python -m tests.fuzz --only 1234
 
-samples      real files of every format that the package reads: meshes; run_samples: artefacts
+samples      real files of every format that the package reads: meshes; run_samples: artefacts of a
+             run; folder_samples: a folder of meshes
 mutate       mutant i, a pure function of seed and i; byte_, text_ and tree_mutations: the ways
 readers      the package's readers, by format, through its front doors
 reference    what VTK itself reads from the same file, and the comparison

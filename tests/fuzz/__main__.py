@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from .examine import FAILURES, Examiner, Outcome
+from .folder_samples import folder_samples
 from .mutate import FORMATS, format_of
 from .outcomes import Tally
 from .run_samples import artefact_samples
@@ -50,7 +51,8 @@ def _options() -> argparse.Namespace:
 def make_samples(folder: Path, formats: Sequence[str]) -> list[Sample]:
     """In a process of its own: threads of the training would not survive a fork."""
     with ProcessPoolExecutor(1, _FORK) as executor:
-        made = [executor.submit(make, folder) for make in (mesh_samples, artefact_samples)]
+        makers = (mesh_samples, artefact_samples, folder_samples)
+        made = [executor.submit(make, folder) for make in makers]
         samples = [sample for future in made for sample in future.result()]
     return [sample for sample in samples if sample.format in formats]
 

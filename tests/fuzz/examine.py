@@ -146,7 +146,7 @@ def _refusal(error: Exception, sample: Sample) -> tuple[str, str]:
     if len(text.splitlines()) != 1 or not text.isprintable():
         return "message", f"several lines or control characters: {_place(error)}"
     names = {part for name in sample.files for part in Path(name).parts}
-    if not any(name in text for name in (*names, f"{_FILES}/")):
+    if not any(name in text for name in (*names, f"/{_FILES}")):
         return "message", f"no file named: {_place(error)}"
     return "refused", text
 

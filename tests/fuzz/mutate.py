@@ -14,8 +14,8 @@ from .xml_mutations import BLOCKS, XML
 
 MESHES = ("vtp", "vtu", "vti", "vts", "vtr", "vtk", "stl", "ply", "vtm", "openfoam")
 ARTEFACTS = (
-    "card", "manifest", "config", "certificate", "records", "evaluations", "model", "checkpoint",
-    "prediction",
+    "card", "manifest", "config", "certificate", "study", "records", "evaluations", "model",
+    "checkpoint", "prediction", "run", "store", "inspect", "ingest",
 )  # fmt: skip
 FORMATS = (*MESHES, *ARTEFACTS)
 _TURNS = (*MESHES, *MESHES, *ARTEFACTS)

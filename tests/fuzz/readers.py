@@ -15,15 +15,17 @@ import torch
 from numpy.typing import NDArray
 
 from slipstream.audit.certificate import read_certificate
-from slipstream.data.cards import read_card
+from slipstream.audit.study_audit import certify
+from slipstream.data.cards import MeshSource, draft_card, look_at, read_card
 from slipstream.data.meshes import INTERNAL, Wanted, is_case, mesh_info, patches_of, read_mesh
-from slipstream.data.store import read_manifest
+from slipstream.data.store import check_store, read_manifest
 from slipstream.runs.checkpoint import read_checkpoint
 from slipstream.runs.evaluation_file import read_evaluations
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import load_model
 from slipstream.runs.prediction_file import read_prediction
 from slipstream.runs.run_records import read_run_records
+from slipstream.runs.study_file import read_planned
 
 from .mutate import MESHES
 
@@ -99,15 +101,37 @@ def _prediction(path: Path) -> Contents:
     return _text(values) | _tensors(tensors)
 
 
+def _audit(path: Path) -> Contents:
+    certificate = certify(path)
+    return _text((certificate.findings, [run.spans for run in certificate.runs]))
+
+
+def _inspect(path: Path) -> Contents:
+    look = look_at(path)
+    return _text((look, draft_card(look)))
+
+
+def _ingest(path: Path) -> Contents:
+    source = MeshSource(path, read_card(path / "card.yaml"))
+    clouds = {sample: source.read(sample) for sample in source.ids()}
+    rows = {f"{s} {name}": v for s, one in clouds.items() for name, v in one.arrays.items()}
+    return rows | _text({sample: cloud.parameters for sample, cloud in clouds.items()})
+
+
 READERS: Mapping[str, Callable[[Path], Contents]] = {
     **dict.fromkeys(MESHES, _read_mesh),
     "card": lambda path: _text(read_card(path)),
     "manifest": lambda path: _text(read_manifest(path)),
     "config": lambda path: _text(RunFolder(path).read_config()),
     "certificate": lambda path: _text(read_certificate(path)),
+    "study": lambda path: _text(read_planned(path)),
     "records": lambda path: _text(read_run_records(path)),
     "evaluations": lambda path: _text(read_evaluations(RunFolder(path))),
     "model": _model,
     "checkpoint": _checkpoint,
     "prediction": _prediction,
+    "run": _audit,
+    "store": lambda path: _text(check_store(path)),
+    "inspect": _inspect,
+    "ingest": _ingest,
 }

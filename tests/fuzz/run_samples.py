@@ -57,6 +57,7 @@ def _run_samples(path: Path) -> list[Sample]:
     from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
     from slipstream.runs.evaluation_file import Protocol
     from slipstream.runs.folder import RunFolder
+    from slipstream.runs.study_file import add_planned, planned
 
     from ..training.small import trainer
 
@@ -66,28 +67,47 @@ def _run_samples(path: Path) -> list[Sample]:
     request = EvaluationRequest(protocol=Protocol(split="val"), device="cpu", store=path / "data")
     evaluate_runs([run], request)
     write_certificate(certify(run.path), run.path)
+    add_planned(path, [planned(run.read_config(), path, run.path)])
     files = {
         "manifest": path / "data" / "manifest.json",
         "config": run.config_file,
         "certificate": run.path / "certificate.json",
+        "study": path / "study.json",
         "records": run.records_file,
         "evaluations": run.path / "evaluations.jsonl",
         "model": run.model_file,
         "checkpoint": run.checkpoint_file(12),
         "prediction": next((run.path / "predictions").glob("*.safetensors")),
     }
-    return [_artefact(format, file, path) for format, file in files.items()]
+    return [
+        *(_artefact(format, file, path) for format, file in files.items()),
+        _whole_folder("run", run.path, path),
+        _whole_folder("store", path / "data", path),
+    ]
+
+
+def _whole_folder(format: str, folder: Path, path: Path) -> Sample:
+    files = {
+        file.relative_to(folder).as_posix(): _content(file, path)
+        for file in sorted(folder.rglob("*"))
+        if file.suffix in (".json", ".jsonl", ".safetensors", ".npy")
+    }
+    return Sample(format, format, files, ".")
 
 
 def _artefact(format: str, file: Path, path: Path) -> Sample:
+    given = "." if format in ("config", "certificate", "evaluations", "study") else file.name
+    return Sample(format, format, {file.name: _content(file, path)}, given)
+
+
+def _content(file: Path, path: Path) -> bytes:
     content = file.read_bytes()
     if file.suffix == ".jsonl":
         rows = [_fixed(json.loads(line), path) for line in content.splitlines()]
-        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    if format == "certificate":
-        content = (json.dumps(_fixed(json.loads(content), path), indent=1) + "\n").encode()
-    given = "." if format in ("config", "certificate", "evaluations") else file.name
-    return Sample(format, format, {file.name: content}, given)
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if file.name == "certificate.json":
+        return (json.dumps(_fixed(json.loads(content), path), indent=1) + "\n").encode()
+    return content
 
 
 def _fixed(value: Any, path: Path) -> Any:

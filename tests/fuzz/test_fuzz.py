@@ -35,7 +35,7 @@ def test_a_mutant_is_a_function_of_seed_and_number(tmp_path: Path) -> None:
         one = make_mutant(samples, seed=3, index=index)
         assert one == make_mutant(again, seed=3, index=index)
         assert one != make_mutant(samples, seed=4, index=index)
-    assert {format_of(i) for i in range(29)} == {*FORMATS}
+    assert {format_of(i) for i in range(34)} == {*FORMATS}
 
 
 GUARD = """
@@ -46,7 +46,8 @@ def work(request):
     if request == "crash": os.abort()
     if request == "hang": time.sleep(60)
     if request == "child":
-        for child in [subprocess.Popen([sys.executable, "-c", CHILD]) for _ in range(2)]: child.wait()
+        children = [subprocess.Popen([sys.executable, "-c", CHILD]) for _ in range(2)]
+        for child in children: child.wait()
     return request
 CHILD = "import time; x = bytearray(300 << 20); time.sleep(60)"
 pool.SECONDS, pool.BYTES = 2.0, 500 << 20
