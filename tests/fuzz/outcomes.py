@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from slipstream.core.runtime import versions
+from slipstream.core.runtime import commit, versions
 
 from .examine import CLASSES, FAILURES, Outcome
 from .mutate import FORMATS
@@ -62,6 +62,7 @@ class Tally:
             "mutants": mutants,
             "seconds": round(seconds, 1),
             "peak_bytes": self.peak,
+            "commit": commit(),
             "versions": versions(),
             "counts": {
                 format: {kind: counts[kind] for kind in CLASSES if counts[kind]}
