@@ -116,14 +116,15 @@ def _leaves(blocks: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _joined(blocks: list[Contents]) -> Contents:
-    """Blocks one after the other, with the arrays that all of them have."""
+    """Blocks one after the other, with the arrays that all of them have, of equal width."""
     full = [block for block in blocks if len(block["points"])] or blocks[:1]
     if not full:
         raise VtkError("no blocks")
     before = np.cumsum([0, *(len(block["points"]) for block in full)])
     for block, first in zip(full, before, strict=False):
         block["cells: corners"] = block["cells: corners"] + first
-    shared = [name for name in full[0] if all(name in block for block in full)]
+    kinds = [{(k, v.dtype, v.shape[1:]) for k, v in block.items()} for block in full]
+    shared = sorted(name for name, *_ in set.intersection(*kinds))
     return {name: np.concatenate([block[name] for block in full]) for name in shared}
 
 
@@ -185,13 +186,17 @@ def _check_small(count: int) -> None:
 
 
 def difference(format: str, ours: Contents, theirs: Contents) -> str | None:
-    """What differs, or None. VTK reads other arrays of a PLY file, and its points as float32."""
+    """What differs, or None.
+
+    VTK reads other arrays of a PLY file, and its points as float32. It lists arrays without rows.
+    """
     if format == "ply":
         names = [name for name in theirs if name == "points" or name.startswith("cells")]
         theirs = {name: theirs[name] for name in names}
         ours = {name: ours[name] for name in names}
         ours["points"] = ours["points"].astype(np.float32)
-    for name in sorted({*ours, *theirs}):
+    held = {name for name, values in theirs.items() if len(values)}
+    for name in sorted({*ours, *held}):
         if name not in theirs or name not in ours:
             return f"{name} is read by {'us' if name in ours else 'VTK'} only"
         one, other = ours[name], theirs[name]
