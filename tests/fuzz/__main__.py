@@ -21,7 +21,10 @@ from .run_samples import artefact_samples
 from .samples import Sample, mesh_samples
 
 _FORK = multiprocessing.get_context("fork")
+# Of the processes that examine, set in each of them when it begins.
 _examiner: Examiner
+_samples: list[Sample]
+_seed: int
 
 
 def main() -> int:
@@ -45,6 +48,9 @@ def _options() -> argparse.Namespace:
     add("--formats", default=",".join(FORMATS), help="separated by commas")
     options = parser.parse_args()
     options.formats = options.formats.split(",")
+    unknown = {*options.formats} - {*FORMATS}
+    if unknown:
+        parser.error(f"--formats must be among {', '.join(FORMATS)}, got {min(unknown)}")
     return options
 
 
@@ -74,9 +80,10 @@ def _run(samples: list[Sample], options: argparse.Namespace, scratch: Path) -> i
         print(f"\n{title}: {len(outcomes)}")
         for group in tally.groups(outcomes):
             print("  {count:5d}  {format} {class}: {what}  (--only {mutants})".format(**group))
+            print("         as {example}".format(**group))
     print(f"\n{seconds:.0f} s, at most {tally.peak / 2**20:.0f} MB more than before")
     if options.out:
-        record = tally.record(seed=options.seed, mutants=options.mutants, seconds=seconds)
+        record = tally.record(seed=options.seed, seconds=seconds)
         options.out.write_text(json.dumps(record, indent=1) + "\n")
     return 1 if tally.failures or wrong else 0
 

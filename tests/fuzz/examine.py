@@ -80,12 +80,13 @@ class Examiner:
             read = self._ours.ask(whole).value
             self._originals[sample.name] = read[2] if read else {}
         answer = self._ours.ask(sample)
-        ended = (answer.kind, answer.detail, {})
+        ended: tuple[str, str, Digests] = (answer.kind, answer.detail, {})
         kind, detail, digests = answer.value if answer.kind == "done" else ended
         if kind == "read":
             kind = _class_of(mutant, digests, self._originals[sample.name])
             if sample.format in MESHES:
                 kind, detail = self._judge(sample, kind)
+        detail = detail.replace(f"{self._folder}/", "")
         return Outcome(index, sample, mutant.mutations, kind, detail, answer.peak)
 
     def _judge(self, sample: Sample, kind: str) -> tuple[str, str]:

@@ -48,18 +48,19 @@ class Tally:
                 "what": what,
                 "count": len(members),
                 "mutants": sorted(member.index for member in members)[:5],
+                "example": members[0].detail[:300],
             }
             for (format, kind, what), members in sorted(
                 alike.items(), key=lambda item: -len(item[1])
             )
         ]
 
-    def record(self, *, seed: int, mutants: int, seconds: float) -> dict[str, Any]:
+    def record(self, *, seed: int, seconds: float) -> dict[str, Any]:
         return {
             "schema": 1,
             "what": "fuzz",
             "seed": seed,
-            "mutants": mutants,
+            "mutants": sum(counts.total() for counts in self.counts.values()),
             "seconds": round(seconds, 1),
             "peak_bytes": self.peak,
             "commit": commit(),

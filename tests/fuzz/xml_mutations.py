@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from random import Random
+from typing import Literal
 
 from .byte_mutations import NUMBERS, WORDS, Mutation
 
@@ -71,7 +72,7 @@ def change_declaration(raw: bytes, draw: Random) -> bytes:
 def change_block_header(raw: bytes, draw: Random) -> bytes:
     """One of the numbers before an array's bytes: its length, or number and lengths of blocks."""
     width = 8 if b'header_type="UInt64"' in raw else 4
-    order = "big" if b"BigEndian" in raw else "little"
+    order: Literal["big", "little"] = "big" if b"BigEndian" in raw else "little"
     size = (draw.choice(_SIZES) % (1 << 8 * width)).to_bytes(width, order)
     number = draw.randrange(4)
     raw_data = re.search(rb'<AppendedData encoding="raw">\s*_', raw)
