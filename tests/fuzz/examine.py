@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import shutil
 import traceback
 from collections.abc import Sequence
@@ -160,5 +161,5 @@ def _place(error: BaseException) -> str:
     ours = [frame for frame in frames if "/slipstream/" in frame.filename]
     at = ours[-1] if ours else frames[-1]
     file = at.filename.rpartition("/slipstream/")[2]
-    text = " ".join(str(error).split())[:100]
+    text = re.sub(rf"/\S*/(?={_FILES}/)", "", " ".join(str(error).split()))[:100]
     return f"{type(error).__name__} {text!r} at {file}:{at.lineno} in {at.name}"
