@@ -13,7 +13,7 @@ from pathlib import Path
 from .mutate import MESHES, Mutant, make_mutant
 from .pool import Guarded
 from .readers import digests_of, read_contents
-from .reference import VtkError, difference, vtk_contents
+from .reference import VtkError, compare, vtk_contents
 from .samples import Sample
 
 FAILURES = ("crash", "hang", "memory", "traceback", "message", "differs", "shifted")
@@ -122,8 +122,7 @@ class Examiner:
             return "lenient", str(error)
         except Exception as error:  # of the comparison: VTK returned something unusable
             return "lenient", f"{type(error).__name__}: {error}"
-        told = difference(sample.format, ours, theirs)
-        return ("differs", told) if told else ("", "")
+        return compare(sample.format, ours, theirs)
 
 
 def _class_of(mutant: Mutant, digests: Digests, original: Digests) -> str:
