@@ -242,6 +242,32 @@ def test_a_signal_saves_and_ends_the_run_which_can_go_on(
     assert steps == sorted(set(steps))
 
 
+def test_ctrl_c_again_while_it_saves_leaves_the_older_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slipstream.core.signals.REPEAT_SECONDS", -1.0)
+    made = trainer(tmp_path, checkpoint_every=4)
+    take = made.take_step
+
+    def interrupted(batch: Any) -> None:
+        take(batch)
+        if made.state.step == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+            monkeypatch.setattr("slipstream.runs.checkpoint.publish", interrupted_again)
+
+    def interrupted_again(aside: Path, path: Path) -> None:
+        assert aside.is_file()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    made.take_step = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        made.run()
+    assert made.folder.checkpoint_steps() == [0, 4]
+    assert not list(tmp_path.rglob("*.partial"))
+    monkeypatch.undo()
+    assert trainer(tmp_path, checkpoint_every=4).run().reason == "finished"
+
+
 def test_a_finished_run_is_only_told_of(tmp_path: Path) -> None:
     first = trainer(tmp_path)
     outcome = first.run()
