@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 from slipstream.core.folders import OnError, walk
+from slipstream.data.meshes.blocks import members_of
 from slipstream.data.meshes.openfoam import case_folder, is_case
-from slipstream.data.meshes.vtk_files import SUFFIXES, blocks_of
+from slipstream.data.meshes.vtk_files import SUFFIXES
 
 
 def find_meshes(folder: Path, tell: OnError | None = None) -> list[Path]:
@@ -42,7 +43,7 @@ def parts_of(mesh: Path) -> list[Path]:
     if mesh.suffix.lower() != ".vtm":
         return [mesh]
     try:
-        return [mesh, *blocks_of(mesh)]
+        return [mesh, *members_of(mesh)]
     except ValueError:
         return [mesh]  # reading it will say what is wrong
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.checks import check_choice
 from slipstream.core.extras import need
+from slipstream.core.plain_checks import check_choice
 from slipstream.data.meshes.arrays import ArrayInfo, Wanted, resolve
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.vtk_data import joined_data
