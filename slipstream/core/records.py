@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.files import naming
+from slipstream.core.files import check_regular, naming
 from slipstream.core.runtime import versions
 
 SCHEMA = 1
@@ -44,6 +44,7 @@ def append_record(path: Path, kind: str, fields: Mapping[str, Any]) -> dict[str,
 def read_records(path: Path, kind: str | None = None) -> list[dict[str, Any]]:
     """All rows of `path`, or those of one kind; a bad row is an error naming its line."""
     rows = []
+    check_regular(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     except UnicodeDecodeError as error:

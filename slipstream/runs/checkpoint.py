@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from slipstream.core.files import naming, publish, sync_folder
+from slipstream.core.files import check_regular, naming, publish, sync_folder
 from slipstream.core.runtime import versions
 
 SCHEMA = 1
@@ -76,6 +76,7 @@ def write_tensors(
 
 def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Header and tensors of a file of this package; ValueError where it is something else."""
+    check_regular(path)
     if not path.is_file():
         raise ValueError(f"{path} must be a {what}, got no such file")
     try:

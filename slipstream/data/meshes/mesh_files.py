@@ -7,7 +7,7 @@ from pathlib import Path
 
 from slipstream.core.folders import OnError, walk
 from slipstream.data.meshes.blocks import members_of
-from slipstream.data.meshes.openfoam import case_folder, is_case
+from slipstream.data.meshes.openfoam import case_folder, is_case, times_of
 from slipstream.data.meshes.vtk_files import SUFFIXES
 
 
@@ -62,19 +62,10 @@ def _parts_of_case(case: Path) -> list[Path]:
 
     A mesh that moves or changes has its newest points and faces in the folder of one of the times.
     """
-    times = [f for f in case.iterdir() if f.is_dir() and _is_number(f.name)]
-    times.sort(key=lambda folder: float(folder.name))
+    times = times_of(case)
     folders = [case / "constant" / "polyMesh", *times[-1:]]
     for name in ("points", "faces"):
         moved = [time / "polyMesh" for time in times if any(time.glob(f"polyMesh/{name}*"))]
         folders += [folder for folder in moved[-1:] if folder not in folders]
     inside = [f for folder in folders if folder.is_dir() for f in sorted(folder.iterdir())]
     return [case / "system" / "controlDict", *(f for f in inside if f.is_file())]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

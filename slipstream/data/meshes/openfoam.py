@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.extras import need
+from slipstream.core.files import check_regular
 from slipstream.core.plain_checks import check_choice
 from slipstream.data.meshes.arrays import ArrayInfo, Wanted, resolve
 from slipstream.data.meshes.messages import vtk_errors
@@ -27,6 +28,20 @@ def case_folder(path: Path) -> Path:
     return path if path.is_dir() else path.parent
 
 
+def times_of(case: Path) -> list[Path]:
+    """The folders of the times, the last one last."""
+    times = [folder for folder in case.iterdir() if _is_number(folder.name) and folder.is_dir()]
+    return sorted(times, key=lambda folder: float(folder.name))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str]) -> Any:
     """The regions joined into one data set: internalMesh, or one or more patches by name.
 
@@ -40,6 +55,8 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
     chosen = names if wanted is None else [_name(want, names, folder.name) for want in wanted]
     patches = (reader.GetPatchArrayName(i) for i in range(reader.GetNumberOfPatchArrays()))
     known = {name.removeprefix("patch/"): name for name in patches}
+    if not known:
+        raise ValueError(f"{folder.name} must have a boundary that VTK can read, got none")
     for region in regions:
         check_choice(f"a region of {folder.name}", region, known)
     with vtk_errors(folder.name):
@@ -53,7 +70,11 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
 
 
 def _check_mesh(folder: Path) -> None:
-    if (folder / "constant" / "polyMesh").is_dir():
+    mesh = folder / "constant" / "polyMesh"
+    if mesh.is_dir():
+        for file in (f for inside in (mesh, *times_of(folder)[-1:]) for f in inside.iterdir()):
+            if not file.is_dir():
+                check_regular(file)
         return
     apart = (folder / "processor0").is_dir()
     got = "one in pieces, which reconstructPar joins" if apart else "no constant/polyMesh"
