@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
-from slipstream.data.meshes.arrays import ArrayInfo, Location, MeshInfo, as_text, grid_size
+from slipstream.data.meshes.arrays import (
+    ArrayInfo,
+    Location,
+    MeshInfo,
+    as_text,
+    check_array_count,
+    grid_size,
+)
 from slipstream.data.meshes.legacy_words import Block, Words
 from slipstream.data.meshes.parts import open_parts, whole_name
 
@@ -213,3 +220,4 @@ class _Scan:
             name = as_text(unquote_to_bytes(name))
             info = ArrayInfo(name, self.location, components, rows, block.dtype)
             self.arrays.append((info, block))
+            check_array_count(len(self.arrays))

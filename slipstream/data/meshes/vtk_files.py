@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.extras import need
-from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, MeshInfo, Wanted, as_text, resolve
+from slipstream.data.meshes.arrays import (
+    LOCATIONS,
+    ArrayInfo,
+    MeshInfo,
+    Wanted,
+    as_text,
+    check_array_count,
+    resolve,
+)
 from slipstream.data.meshes.legacy_header import scan_legacy
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.ply import read_ply
@@ -105,6 +113,10 @@ def keep_wanted(data: Any, wanted: Sequence[Wanted] | None, file: str) -> Any:
     """
     info = info_of(data)
     check_not_empty(info, file)
+    try:
+        check_array_count(len(info.arrays))
+    except ValueError as error:
+        raise ValueError(f"{file} must be a mesh with fields, got {error}") from None
     chosen = info.arrays if wanted is None else _resolved(wanted, info, file)
     for array in chosen:
         check_rows(array, info, file)

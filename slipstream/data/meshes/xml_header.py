@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Literal
 from xml.parsers import expat
 
-from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, Location, MeshInfo, grid_size
+from slipstream.data.meshes.arrays import (
+    LOCATIONS,
+    ArrayInfo,
+    Location,
+    MeshInfo,
+    check_array_count,
+    grid_size,
+)
 from slipstream.data.meshes.parts import open_parts, whole_name
 
 _BLOCK = 1 << 20
@@ -129,8 +136,9 @@ def together(pieces: Sequence[MeshInfo]) -> MeshInfo:
         full = [piece for piece in pieces if piece.rows(location)]
         rows = sum(piece.rows(location) for piece in full)
         held = [[replace(array, rows=rows) for array in piece.arrays] for piece in full]
+        sets = [set(others) for others in held]
         for array in held[0] if held else []:
-            if array.location == location and all(array in others for others in held):
+            if array.location == location and all(array in others for others in sets):
                 arrays.append(array)
     points, cells = (sum(piece.rows(location) for piece in pieces) for location in LOCATIONS)
     return MeshInfo(points, cells, tuple(arrays))
@@ -146,17 +154,24 @@ class _Scan:
 
     given: dict[str, str] = field(default_factory=dict)
     """Attributes of the VTKFile element."""
-    pieces: list[Piece] = field(default_factory=list)
     size: Piece | None = None
     """Points and cells of a structured grid, whose pieces have points in common."""
     appended: str | None = None
     """The encoding of the appended values, where there are any."""
     place: int = 0
     _section: str = ""
+    _pieces: list[Piece] = field(default_factory=list)
+    _arrays: list[list[XmlArray]] = field(default_factory=list)
+    """Those of each piece."""
+
+    @property
+    def pieces(self) -> list[Piece]:
+        found = zip(self._pieces, self._arrays, strict=True)
+        return [replace(piece, arrays=tuple(arrays)) for piece, arrays in found]
 
     def arrays(self) -> tuple[XmlArray, ...]:
         """The arrays of the first piece; those of a structured grid all have the same."""
-        return self.pieces[0].arrays if self.pieces else ()
+        return tuple(self._arrays[0]) if self._arrays else ()
 
     def parse(self, file: io.BufferedReader) -> None:
         parser = expat.ParserCreate()
@@ -186,8 +201,9 @@ class _Scan:
             points, polygons = (
                 int(given.get(f"NumberOf{what}", 0)) for what in ("Points", "Polys")
             )
-            self.pieces.append(Piece(points, cells, polygons))
-        elif tag == "DataArray" and self.pieces:
+            self._pieces.append(Piece(points, cells, polygons))
+            self._arrays.append([])
+        elif tag == "DataArray" and self._pieces:
             self._add(given)
         elif tag in _KNOWN:  # others are inside a DataArray, as InformationKey
             self._section = tag
@@ -202,7 +218,8 @@ class _Scan:
             form,
             int(given.get("offset", 0)) if form == "appended" else self.place,
         )
-        self.pieces[-1] = replace(self.pieces[-1], arrays=(*self.pieces[-1].arrays, array))
+        self._arrays[-1].append(array)
+        check_array_count(len(self._arrays[-1]))
 
 
 def _grid(extent: str) -> Piece:
