@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.extras import need
+from slipstream.data.meshes.limits import check_fits
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.xml_header import XmlArray, XmlHeader
 
@@ -26,7 +27,19 @@ _BLOCK = 1 << 20
 
 
 def _unpack_zlib(block: bytes, size: int) -> bytes:
-    return zlib.decompress(block, bufsize=min(max(size, 1), _BLOCK))
+    unpacker = zlib.decompressobj()
+    unpacked = unpacker.decompress(block, size + 1)  # one more than declared, to notice it
+    if not unpacker.eof and len(unpacked) <= size:
+        raise ValueError("an end inside a block")
+    return unpacked
+
+
+def _unpack_lzma(block: bytes, size: int) -> bytes:
+    unpacker = lzma.LZMADecompressor()
+    unpacked = unpacker.decompress(block, size + 1)
+    if not unpacker.eof and len(unpacked) <= size:
+        raise ValueError("an end inside a block")
+    return unpacked
 
 
 def _unpack_lz4(block: bytes, size: int) -> bytes:
@@ -41,7 +54,7 @@ def _unpack_lz4(block: bytes, size: int) -> bytes:
 _UNPACK: dict[str, Callable[[bytes, int], bytes]] = {
     "": lambda block, _: block,
     "vtkZLibDataCompressor": _unpack_zlib,
-    "vtkLZMADataCompressor": lambda block, _: lzma.decompress(block),
+    "vtkLZMADataCompressor": _unpack_lzma,
     "vtkLZ4DataCompressor": _unpack_lz4,
 }
 _DTYPES = ("float32", "float64", *(f"{sign}int{8 << i}" for sign in ("", "u") for i in range(4)))
@@ -72,7 +85,9 @@ class Values:
             self._lengths = self._read_lengths(header)
         except (EOFError, ValueError) as error:
             raise ValueError(f"{self._what} must be whole, got {error}") from None
-        self.total = sum(size for _, size in self._lengths) // self._dtype.itemsize
+        size = sum(size for _, size in self._lengths)
+        check_fits(header.file, size, self._bytes.size)
+        self.total = size // self._dtype.itemsize
         """How many values the file has in all."""
         self._next = self._decoded()
 
@@ -125,11 +140,11 @@ class _Bytes:
 
     def __init__(self, file: io.BufferedReader, place: int) -> None:
         self._file, self._place = file, place
-        self._size = file.seek(0, 2)
+        self.size = file.seek(0, 2)
 
     def check(self, count: int) -> None:
         """Raise EOFError if there are fewer; called before memory is allocated for them."""
-        if self._place + count > self._size:
+        if self._place + count > self.size:
             raise EOFError("the end of the file")
 
     def read(self, count: int) -> bytes:
