@@ -11,11 +11,14 @@ parts        files that are published in byte parts
 xml_*        VTK XML (.vtp, .vtu), read here: points and arrays, cells some at a time
 legacy_*     legacy VTK (.vtk), read here in the same way where it is binary
 ply, stl     PLY, read here; STL, checked here before VTK reads it
-vtk_*        formats that VTK reads: STL, text, structured grids, blocks (.vtm) and others
+vtk_*        formats that VTK reads: STL, text, structured grids and others; blocks: those of a .vtm
 openfoam     OpenFOAM cases, read by VTK; messages: VTK's errors as exceptions
+requests     what VTK reads is asked for here; guard: of a process with limits (limits), which runs
+             reader_process and answers by messaging with the arrays of a loaded mesh
 """
 
 from slipstream.data.meshes.cells import area_vectors, triangle_cells
+from slipstream.data.meshes.limits import ReadLimits, read_within
 from slipstream.data.meshes.mesh import (
     ArrayInfo,
     Location,
@@ -34,6 +37,7 @@ __all__ = [
     "INTERNAL",
     "Location",
     "Mesh",
+    "ReadLimits",
     "SUFFIXES",
     "Wanted",
     "area_vectors",
@@ -43,6 +47,7 @@ __all__ = [
     "parts_of",
     "patches_of",
     "read_mesh",
+    "read_within",
     "resolve",
     "triangle_cells",
 ]

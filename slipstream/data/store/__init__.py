@@ -21,7 +21,7 @@ from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, 
 from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from slipstream.data.store.pairs import PAIRS_OPTION, Pairs
 from slipstream.data.store.point_store import Store, open_store
-from slipstream.data.store.source import Source
+from slipstream.data.store.source import Source, SourceWithin
 from slipstream.data.store.splits import Splits, draw_splits
 from slipstream.data.store.statistics import Statistics
 
@@ -41,6 +41,7 @@ __all__ = [
     "Rows",
     "Schema",
     "Source",
+    "SourceWithin",
     "Splits",
     "Statistics",
     "Store",
