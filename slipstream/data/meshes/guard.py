@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import queue
+import select
 import signal
 import socket
 import subprocess
@@ -69,7 +70,10 @@ class _Reader:
         self.process = result
 
     def usable(self) -> bool:
-        return self.owner == os.getpid() and self.process.poll() is None
+        if self.owner != os.getpid() or self.process.poll() is not None:
+            return False
+        said, *_ = select.select([self.link], [], [], 0)
+        return not said  # an idle process says nothing: this is its end
 
     def end(self) -> int:
         """End the process, if it has not ended itself, and return its exit code."""
@@ -94,7 +98,7 @@ class Guard:
         self._reader: _Reader | None = None
 
     def ask(
-        self, request: dict[str, Any], *, name: str, memory: int, seconds: float
+        self, request: dict[str, Any], *, name: str, memory: int, seconds: float | int
     ) -> tuple[Any, list[NDArray[Any]]]:
         """The answer to a request, and its arrays.
 

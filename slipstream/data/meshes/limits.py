@@ -22,9 +22,9 @@ class ReadLimits:
     """None: 100 times the file's size, at least 4 GB, at most 80 % of the machine's memory; 600 s
     and 60 s more for each GB of the file."""
 
-    memory: float | None = None
+    memory: float | int | None = None
     """In GB."""
-    seconds: float | None = None
+    seconds: float | int | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("read memory", self.memory), ("read timeout", self.seconds)):
@@ -37,7 +37,7 @@ class ReadLimits:
             return int(self.memory * GB)
         return int(min(_SHARE * machine_memory(), max(_LEAST, _TIMES * size)))
 
-    def seconds_for(self, size: int) -> float:
+    def seconds_for(self, size: int) -> float | int:
         if self.seconds is not None:
             return self.seconds
         return _SECONDS + _SECONDS_FOR_GB * size / GB
@@ -66,7 +66,7 @@ def too_much(name: str, limit: int) -> str:
     return f"reading {name} needs more than the {limit / GB:.3g} GB that --read-memory allows"
 
 
-def too_long(name: str, seconds: float) -> str:
+def too_long(name: str, seconds: float | int) -> str:
     return f"reading {name} took more than the {seconds:.4g} s that --read-timeout allows"
 
 
