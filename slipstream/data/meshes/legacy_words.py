@@ -90,7 +90,8 @@ class Words:
     def _skip_text(self, count: int) -> None:
         while count > 0:
             begin = self.place()
-            text = self.file.read(_BLOCK) + self.file.readline()
+            some = min(_BLOCK, 32 * count)  # about as long as the values, as most arrays are small
+            text = self.file.read(some) + self.file.readline()
             if not text:
                 raise EOFError(f"an end where {count} more values must follow")
             read = len(text.split())
