@@ -138,9 +138,10 @@ class Place:
 
 def read_yaml(path: Path) -> Place:
     """The content of a YAML file; ValueError says in one sentence why it cannot be read."""
+    if path.is_dir() or not path.exists():
+        actual = "a folder" if path.is_dir() else "no such file"
+        raise ValueError(f"{path} must be a YAML file, got {actual}")
     check_regular(path)
-    if not path.is_file():
-        raise ValueError(f"{path} must be a YAML file, got no such file")
     try:
         return Place(str(path), "", load_yaml(path.read_text("utf-8-sig"), _Loader))
     except UnicodeDecodeError:

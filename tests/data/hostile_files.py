@@ -78,9 +78,7 @@ HOSTILE: dict[str, str | bytes] = {
     "wide.vti": image(_WIDE),
     "quite_wide.vti": image("0 1999 0 1999 0 1999"),
     "wide.vts": structured(_WIDE),
-    "cell_length.vtk": legacy(
-        "UNSTRUCTURED_GRID", "CELLS 1 5\n400000000 0 1 2 3\nCELL_TYPES 1\n10"
-    ),
+    "cell_length.vtk": legacy("UNSTRUCTURED_GRID", "CELLS 1 5\n40000000 0 1 2 3\nCELL_TYPES 1\n10"),
     "polygon_length.vtk": legacy("POLYDATA", "POLYGONS 1 4\n300000000 0 1 2"),
     "line_length.vtk": _binary_lines(),
 }

@@ -19,6 +19,7 @@ import pyvista as pv
 from slipstream.data.meshes import ReadLimits, Wanted, mesh_info, read_mesh, read_within
 from slipstream.data.meshes.guard import GUARD
 from slipstream.data.meshes.openfoam import load_case
+from slipstream.data.meshes.requests import _size
 from slipstream.data.meshes.vtk_data import as_loaded, volumes_of
 from slipstream.data.meshes.vtk_files import load_file
 
@@ -127,6 +128,10 @@ def test_limits_on_time_and_memory(tmp_path: Path, good: Path) -> None:
     for wrong in ({"memory": 0}, {"seconds": float("nan")}):
         with pytest.raises(ValueError, match=r"^read (memory|timeout) must be a number above 0"):
             ReadLimits(**wrong)
+    parts = write_parts(path, (1000,))
+    assert _size([path]) == _size(parts) == path.stat().st_size
+    case = write_case(tmp_path / "case")
+    assert _size([case]) > (case / "10/U").stat().st_size + (case / "10/p").stat().st_size
     usual = ReadLimits()
     assert usual.memory_for(1000) <= 4e9 and usual.seconds_for(2 * 10**9) == 720
 
