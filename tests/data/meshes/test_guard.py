@@ -205,7 +205,11 @@ def test_the_reader_dies_with_its_parent_even_while_it_reads(good: Path) -> None
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    _wait_for_end(child)
+    try:
+        _wait_for_end(child)
+    finally:
+        if not _ended(child):
+            os.kill(child, signal.SIGKILL)
 
 
 def test_the_reader_loads_no_torch() -> None:
