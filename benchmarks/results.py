@@ -44,7 +44,8 @@ def main(arguments: list[str]) -> None:
 
 
 def read(file: Path) -> list[Record]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    lines = file.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line]
 
 
 def add(file: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import slipstream
+from slipstream.core.extras import need
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "slipstream").rglob("*.py"))
@@ -96,3 +97,12 @@ model(torch.rand(1, 4, 3)).sum().backward()
 assert not any(name.partition(".")[0] in blocked for name in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_the_package_is_installed_from_its_source() -> None:
+    """The name on the package index is not ours: pip must get the folder of the source."""
+    texts = [*SOURCES, *ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*")]
+    by_name = re.compile(r"pip install.*[ '\"]slipstream\b")
+    assert [path.name for path in texts if by_name.search(path.read_text("utf-8"))] == []
+    with pytest.raises(ValueError, match=r"no_such must be installed .*: pip install '\.\[mesh\]'"):
+        need("no_such", "mesh")

@@ -10,27 +10,16 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from slipstream.core.configs import from_json
+from slipstream.core.files import naming_file
+from slipstream.core.schemas import parsed
 from slipstream.data.store import Schema
 from slipstream.runs.checkpoint import read_checkpoint, read_tensors, weights_hash
 from slipstream.runs.config import RunConfig
 from slipstream.runs.folder import RunFolder
-from slipstream.runs.run_records import check_fields
+from slipstream.runs.model_file import ModelHeader
 
 Record = dict[str, Any]
 Read = TypeVar("Read")
-
-_HASHES = {"data_hash": str, "split_hash": str}
-_CHECKPOINT = {
-    "step": int,
-    "skipped": int,
-    "processes": int,
-    "loader": dict,
-    "versions": dict,
-    **_HASHES,
-}
-_LOADER = {"epoch": int, "position": int, "samples": int}
-_MODEL = {"fields": dict, "metric": dict, **_HASHES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +57,8 @@ class Artefacts:
     def begun(self) -> bool:
         """Whether the run has started: a study writes the configs of its runs beforehand."""
         folder = self.folder
-        files = (folder.records_file, folder.model_file, *folder.checkpoint_folder.glob("step-*"))
-        return any(file.exists() for file in files)
+        files = (folder.records_file, folder.model_file)
+        return any(file.exists() for file in files) or bool(folder.checkpoint_steps())
 
     @property
     def step(self) -> int:
@@ -112,8 +101,6 @@ def _read_or_note(run: Artefacts, read: Callable[[], Read], what: str = "") -> R
         return read()
     except (ValueError, OSError) as error:
         run.problems.append(f"{what}: {error}" if what else str(error))
-    except (LookupError, TypeError, AttributeError) as error:  # the file has another structure
-        run.problems.append(f"{what or run.folder.path} must be of schema 1, got {error!r}")
     return None
 
 
@@ -126,8 +113,6 @@ def _history(folder: RunFolder) -> list[Record]:
 def _checkpoint(folder: RunFolder, step: int, whole: bool) -> Saved:
     path = folder.checkpoint_file(step)
     checkpoint = read_checkpoint(path)
-    check_fields(checkpoint.state, _CHECKPOINT, str(path))
-    check_fields(checkpoint.state["loader"], _LOADER, f"{path}, loader")
     if checkpoint.step != step:
         raise ValueError(f"{path} must be of step {step}, got {checkpoint.step}")
     weights = checkpoint.part("model")
@@ -143,12 +128,11 @@ def _checkpoint(folder: RunFolder, step: int, whole: bool) -> Saved:
 
 def _model(path: Path) -> Saved:
     state, weights = read_tensors(path, "model")
-    check_fields(state, _MODEL, str(path))
+    with naming_file(path):
+        parsed(ModelHeader, state, open=True).check()
     return Saved("the model file", _config(state, path), state, weights_hash(weights), weights)
 
 
 def _config(state: Mapping[str, Any], path: Path) -> RunConfig:
-    try:
-        return from_json(RunConfig, state.get("config"))
-    except ValueError as error:
-        raise ValueError(f"{path} must hold the config of a run: {error}") from None
+    with naming_file(path):
+        return parsed(RunConfig, state["config"], place="config")

@@ -12,10 +12,10 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from slipstream.core.configs import converted
-from slipstream.core.files import read_json, write_text
+from slipstream.core.files import naming_file, read_json, remove_partials, write_text
+from slipstream.core.schemas import Count, Positive, parsed
 from slipstream.runs.config import RunConfig
 
 NAME = "certificate.json"
@@ -186,6 +186,7 @@ def write_certificate(certificate: Certificate, folder: Path) -> Path:
     """Write certificate.json and certificate.txt, and return the path of the latter."""
     text = folder / "certificate.txt"
     content = json.dumps(certificate.to_json(), indent=1, allow_nan=False, ensure_ascii=False)
+    remove_partials(folder, NAME, text.name)
     write_text(folder / NAME, content + "\n")
     write_text(text, certificate.text())
     return text
@@ -201,6 +202,38 @@ class WrittenCertificate:
     """The checks of each run, by its path relative to the folder of the certificate."""
 
 
+@dataclass(frozen=True)
+class _WrittenRun:
+    """What `RunAudit.to_json` returns."""
+
+    path: str
+    experiment: str | None
+    variant: str | None
+    seed: int | None
+    holds: bool
+    step: Count
+    numbers: Count
+    data_hash: str | None
+    split_hash: str | None
+    checks: tuple[Finding, ...]
+    implementation: tuple[StepSpan, ...]
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What `Certificate.to_json` returns."""
+
+    schema: Positive
+    what: Literal["certificate"]
+    path: str
+    date: str
+    versions: dict[str, str]
+    holds: bool
+    verdict: str
+    runs: tuple[_WrittenRun, ...]
+    across: dict[str, tuple[Finding, ...]]
+
+
 def has_certificate(folder: Path) -> bool:
     return (folder / NAME).is_file()
 
@@ -210,23 +243,13 @@ def read_certificate(folder: Path) -> WrittenCertificate | None:
     file = folder / NAME
     if not has_certificate(folder):
         return None
-    content = read_json(file)
-    try:
-        holds = converted(content.get("holds"), bool, "holds")
-        verdict = converted(content.get("verdict"), str, "verdict")
-        path = converted(content.get("path"), str, "path")
-        runs = converted(content.get("runs"), tuple[dict[str, Any], ...], "runs")
-        checks = {
-            converted(run.get("path"), str, "path"): converted(
-                run.get("checks"), tuple[Finding, ...], f"checks of {run.get('path')}"
-            )
-            for run in runs
-        }
-    except ValueError as error:
-        raise ValueError(f"{file} must be a certificate, got one where {error}") from None
+    with naming_file(file):
+        written = parsed(_Written, read_json(file))
+    path, checks = written.path, {run.path: run.checks for run in written.runs}
     # The certificate of a single run names it by the path given to the audit; here it is ".".
     single = list(checks) == [path]
-    return WrittenCertificate(holds, verdict, {".": checks[path]} if single else checks)
+    runs = {".": checks[path]} if single else checks
+    return WrittenCertificate(written.holds, written.verdict, runs)
 
 
 def _lines(findings: Iterable[Finding]) -> list[str]:

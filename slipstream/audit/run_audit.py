@@ -180,8 +180,10 @@ def _wrong_units(store: Store, run: Artefacts) -> list[str]:
         return []
     scale = run.config.data.coord_scale
     normaliser = make_normaliser(store.schema, store.statistics, coord_scale=scale)
-    expected = {"fields": store.schema.to_json(), "normaliser": normaliser.to_json()}
-    names = [name for name in expected if run.model.state.get(name) != expected[name]]
+    expected = {"fields": store.schema.identity(), "normaliser": normaliser.to_json()}
+    fields = None if run.schema is None else run.schema.identity()
+    actual = {**run.model.state, "fields": fields}
+    names = [name for name in expected if actual.get(name) != expected[name]]
     return [f"the model file must have the {name} of {store.path}, got others" for name in names]
 
 

@@ -199,11 +199,13 @@ def check_hashes(run: Artefacts) -> Finding:
     rows, starts = run.of_kind("checkpoint", "validation"), run.of_kind("start")
     for step, saved in run.checkpoints.items():
         here = [row for row in rows if row["step"] == step]
+        hashes = {"weights": saved.weights_hash, "content": saved.state.get("content")}
         wrong += [
-            f"{saved.name} must have the weights {row['weights'][:12]} of its {row['kind']} record,"
-            f" got {saved.weights_hash[:12]}"
+            f"{saved.name} must have the {name} {str(row[name])[:12]} of its {row['kind']} record,"
+            f" got {str(actual)[:12]}"
             for row in here
-            if row["weights"] != saved.weights_hash
+            for name, actual in hashes.items()
+            if name in row and row[name] != actual
         ]
         if not here and any(row["step"] == step and row.get("resumed") for row in starts):
             notes.append(f"{saved.name} has no record: the run was killed there, and resumed")

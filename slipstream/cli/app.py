@@ -14,6 +14,7 @@ import typer
 
 from slipstream.cli.lazy import lazy_group
 from slipstream.core.errors import TrainingStopped
+from slipstream.core.text import printable
 from slipstream.core.version import VERSION
 
 COMMANDS = {
@@ -51,8 +52,9 @@ def main() -> None:
         where = f"cannot use {str(error.filename)!r}: " if error.filename else ""
         print(f"slipstream: {where}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
-    except ValueError as error:
-        print(f"slipstream: {error}", file=sys.stderr)
+    except ValueError as error:  # which may quote a name from a file
+        lines = map(printable, str(error).split("\n"))
+        print("slipstream: " + "\n".join(lines), file=sys.stderr)
         sys.exit(2)
     except TrainingStopped as error:
         print(f"slipstream: {error}", file=sys.stderr)

@@ -15,7 +15,13 @@ from rich.table import Table
 from slipstream.cli.shared import Plugins, bar, load_plugins
 from slipstream.core.configs import differences
 from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
-from slipstream.evaluation.summary import Summary, definition_of, spread_text, summarise
+from slipstream.evaluation.summary import (
+    Summary,
+    definition_of,
+    left_out_text,
+    spread_text,
+    summarise,
+)
 from slipstream.evaluation.vtk_export import write_vtp
 from slipstream.runs.config import FREE, OWN
 from slipstream.runs.evaluation_file import Evaluation, Protocol, predictions_of
@@ -144,6 +150,8 @@ def _print_group(measured: Sequence[EvaluatedRun]) -> None:
     _print_whole(errors_table(title, summaries))
     for measure in first.definitions:
         print(f"{measure}: {definition_of(first, measure)}.")
+    for sentence in left_out_text(first):
+        print(sentence)
     if spread_text(summaries):
         print(spread_text(summaries))
     noise = max((s.noise for s in summaries if s.noise is not None), default=None)

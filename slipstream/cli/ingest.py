@@ -20,10 +20,11 @@ from slipstream.cli.shared import (
     parse_settings,
     parse_shard,
     report_text,
+    store_warnings,
     warn,
 )
 from slipstream.core.checks import check_choice
-from slipstream.data.benchmarks import BENCHMARKS, RawSource, benchmark_source, manifest_warnings
+from slipstream.data.benchmarks import BENCHMARKS, RawSource, benchmark_source
 from slipstream.data.meshes import ReadLimits, read_within
 from slipstream.data.store import MANIFEST_NAME, Source, SourceWithin, read_manifest
 from slipstream.data.store import ingest as write_store
@@ -88,7 +89,7 @@ def ingest(
             progress=show,
         )
     presence = source.presence() if isinstance(source, RawSource) else None
-    warnings = manifest_warnings(read_manifest(store / MANIFEST_NAME)) if part[1] == 1 else []
+    warnings = store_warnings(read_manifest(store / MANIFEST_NAME)) if part[1] == 1 else []
     if as_json:
         output = {**asdict(summary), "presence": presence, "warnings": warnings}
         print(json.dumps(output, indent=2))

@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from slipstream.cli.shared import ReadMemory, ReadTimeout, bar
+from slipstream.core.text import printable
 from slipstream.data.cards import (
     ArrayLook,
     FileLook,
     FolderLook,
-    ParameterColumn,
     ParameterLook,
     Shape,
     draft_card,
@@ -85,10 +85,12 @@ def _show(look: FolderLook, path: Path) -> None:
     if len(look.ids) > 1 or path.is_dir():
         read = max(len(samples) for samples in look.looks.values())
         some = ", ".join(look.ids[:3]) + (", ..." if len(look.ids) > 3 else "")
-        typer.echo(f"{path}: {_count(len(look.ids), 'sample')} ({some}), {read} looked at.")
+        _say(f"{path}: {_count(len(look.ids), 'sample')} ({some}), {read} looked at.")
     for file, samples in look.looks.items():
         first = next(iter(samples.values()))
-        typer.echo(f"\n{file}: {look.layout.files[file]}" if path.is_dir() else f"{path}")
+        if path.is_dir():
+            typer.echo("")
+        _say(f"{file}: {look.layout.files[file]}" if path.is_dir() else f"{path}")
         typer.echo(f"  {_shape_text(first.shape)}")
         arrays = look.common(file)
         if arrays:
@@ -97,11 +99,13 @@ def _show(look: FolderLook, path: Path) -> None:
             typer.echo("  No arrays.")
     for parameters in look.parameters:
         where = "one file a sample" if parameters.id is None else f"id in {parameters.id!r}"
-        typer.echo(f"\n{parameters.file}: parameters, {where}")
+        where += f", written {parameters.id_pattern}" if parameters.id_pattern else ""
+        typer.echo("")
+        _say(f"{parameters.file}: parameters, {where}")
         console.print(_parameter_table(parameters))
     warnings = look.notes if path.is_dir() else _warnings(look)
     for note in warnings:
-        typer.echo(f"! {note}")
+        _say(f"! {note}")
     typer.echo("")
 
 
@@ -114,12 +118,29 @@ def _warnings(look: FolderLook) -> tuple[str, ...]:
 def _shape_text(shape: Shape) -> str:
     kinds = ", ".join(f"{count:,} {name}" for name, count in shape.cell_kinds.items())
     parts = [f"{shape.kind}", f"{shape.points:,} points", f"{shape.cells:,} cells ({kinds})"]
-    if shape.open_edges is not None:
-        parts.append("closed" if not shape.open_edges else f"open ({shape.open_edges:,} edges)")
+    parts += _closed_and_open(shape)
     if shape.outward is not None:
         parts.append(f"faces turned {'outward' if shape.outward else 'inward'}")
     low, high = (", ".join(f"{x:.5g}" for x in corner) for corner in (shape.low, shape.high))
     return f"{', '.join(parts)}\n  from ({low}) to ({high})"
+
+
+def _closed_and_open(shape: Shape) -> list[str]:
+    """Which parts of a surface are closed, and which open, with the open edges of each kind."""
+    kinds = (
+        ("closed", shape.closed),
+        ("closed but for small holes", shape.nearly_closed),
+        ("open", shape.open),
+    )
+    held = [(kind, parts) for kind, parts in kinds if parts is not None and parts.count]
+    alone = len(held) == 1
+    texts = []
+    for kind, parts in held:
+        inside = [] if alone else [f"{parts.triangles:,} triangles"]
+        inside += [_count(parts.open_edges, "open edge")] if parts.open_edges else []
+        text = kind if alone and parts.count == 1 else f"{_count(parts.count, 'part')} {kind}"
+        texts.append(f"{text} ({', '.join(inside)})" if inside else text)
+    return texts
 
 
 def _array_table(arrays: Iterable[ArrayLook], samples: Mapping[str, FileLook]) -> Table:
@@ -139,10 +160,10 @@ def _array_table(arrays: Iterable[ArrayLook], samples: Mapping[str, FileLook]) -
         means = [sum(v) / len(v) for v in zip(*(a.numbers.mean for a in same), strict=True)]
         highs = [max(values) for values in zip(*(a.numbers.high for a in same), strict=True)]
         bad = [sum(a.nan for a in same), sum(a.infinite for a in same)]
-        cells = [f"  {array.name}", array.location, kind]
+        cells = [f"  {printable(array.name)}", array.location, kind]
         cells += ["\n".join(f"{x:.4g}" for x in numbers) for numbers in (lows, means, highs)]
         cells += [f"{count:,}" if count else "" for count in bad]
-        cells += [array.guess.role, _unit(array), array.guess.reason]
+        cells += map(printable, (array.guess.role, _unit(array), array.guess.reason))
         table.add_row(*map(Text, cells))
     return table
 
@@ -153,19 +174,18 @@ def _unit(array: ArrayLook) -> str:
 
 def _parameter_table(look: ParameterLook) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("  parameter", "numbers", "unit", "because", ""):
+    for heading in ("  parameter", "numbers", "unit", "because", "not a feature, because"):
         table.add_column(heading)
     for column in look.columns:
-        kind = str(column.components) if column.components else "none: text"
-        cells = (f"  {column.name}", kind, column.unit, column.reason, _use(column))
-        table.add_row(*map(Text, cells))
+        kind = str(column.components) if column.components else "none"
+        cells = (f"  {column.name}", kind, column.unit, column.reason, column.against)
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 
 
-def _use(column: ParameterColumn) -> str:
-    if column.result:
-        return "looks like a result: not used"
-    return "" if column.varies or not column.components else "the same everywhere: not used"
+def _say(line: str) -> None:
+    """Print a line that may hold names from files."""
+    typer.echo(printable(line))
 
 
 def _count(number: int, word: str) -> str:

@@ -16,9 +16,11 @@ from slipstream.cli.shared import (
     parse_settings,
     parse_shard,
     report_text,
+    warn,
 )
 from slipstream.core import runtime
-from slipstream.data.store import IngestSummary, ingest
+from slipstream.data.benchmarks import manifest_warnings
+from slipstream.data.store import MANIFEST_NAME, IngestSummary, ingest, read_manifest
 from slipstream.physics.builtin import NAMES, builtin_config, builtin_source
 
 _ON_A_GPU = 2
@@ -64,7 +66,9 @@ def make(
 
 
 def _say(summary: IngestSummary, out: Path, shard: tuple[int, int], as_json: bool) -> None:
+    warnings = manifest_warnings(read_manifest(out / MANIFEST_NAME)) if shard[1] == 1 else []
     if as_json:
-        print(json.dumps(asdict(summary), indent=2))
+        print(json.dumps({**asdict(summary), "warnings": warnings}, indent=2))
         return
     print(report_text(summary, out, shard))
+    warn(warnings)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from slipstream.core.checked_yaml import load_yaml
-from slipstream.data.store import IngestProgress, IngestSummary
+from slipstream.data.store import IngestProgress, IngestSummary, Manifest
 from slipstream.models.plugins import load_plugin
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -87,6 +87,14 @@ def report_text(summary: IngestSummary, out: Path, shard: tuple[int, int]) -> st
     lines = [f"{out}: {len(summary.written)} written, {len(summary.kept)} kept{bad}{then}."]
     lines += [f"  {sample}: {reason}" for sample, reason in summary.quarantined.items()]
     return "\n".join(lines)
+
+
+def store_warnings(manifest: Manifest) -> list[str]:
+    """What a user should know about the data of a new store, a sentence each."""
+    from slipstream.data.benchmarks import manifest_warnings
+    from slipstream.data.cards import normals_warning
+
+    return [*manifest_warnings(manifest), *normals_warning(manifest)]
 
 
 def warn(warnings: Sequence[str]) -> None:

@@ -95,7 +95,7 @@ def train(
             run_config,
             out,
             device=device,
-            listeners=[bars.training],
+            listeners=[bars.training, bars.warn],
             track=track or (),
             data_progress=bars.making,
         )
@@ -148,7 +148,7 @@ class Bars:
             self._progress.remove_task(self._making)
 
     def training(self, kind: str, row: Mapping[str, Any]) -> None:
-        """Called with every record of the training."""
+        """Called with every record of the training: draws its state."""
         if self._progress is None:
             return
         if self._training is None:
@@ -156,6 +156,12 @@ class Bars:
         self._state.update(_shown(kind, row))
         state = "  ".join(text for text in self._state.values() if text)
         self._progress.update(self._training, completed=row["step"], state=state)
+
+    def warn(self, kind: str, row: Mapping[str, Any]) -> None:
+        """Called with every record of the training: prints the warnings of its start."""
+        for warning in row.get("warnings", ()) if kind == "start" else ():
+            console = self._progress.console if self._progress else Console(stderr=True)
+            console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -199,7 +205,10 @@ def _say(outcome: TrainingOutcome, out: Path, as_json: bool) -> None:
         return
     if outcome.best is not None:
         best = outcome.best
-        groups = ", ".join(f"{k} {v:.4f}" for k, v in best["by_group"].items() if v is not None)
+        groups = ", ".join(
+            f"{name} not measured" if error is None else f"{name} {error:.4f}"
+            for name, error in best["by_group"].items()
+        )
         print(f"Best validation error {best['error']:.4f} ({groups}) at step {best['step']}.")
     if outcome.reason == "finished":
         print(f"Finished after {outcome.step} steps: {out / 'model.safetensors'}")

@@ -12,5 +12,6 @@ def need(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"{error.name} must be installed for this, got none: pip install 'slipstream[{extra}]'"
+            f"{error.name} must be installed for this, got none: pip install '.[{extra}]' in the"
+            " folder of Slipstream's source"
         ) from None

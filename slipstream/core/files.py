@@ -8,9 +8,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from slipstream.core.locks import is_at, take_lock
 
 _KINDS = {
     stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket",
@@ -49,6 +52,15 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def naming_file(file: Path | str) -> Iterator[None]:
+    """Begin the message of a ValueError about the content of a file with its name."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
 def publish(aside: Path, path: Path) -> None:
     """Rename a finished file to its final name: a reader sees all of it or nothing.
 
@@ -70,14 +82,21 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str, *, durable: bool = True) -> None:
-    """Write a small file completely or not at all: the old one stays until the new one is safe.
+    """Write a small file of text as `write_bytes` does."""
+    write_bytes(path, text.encode(), durable=durable)
 
-    Without `durable` this holds if the process is killed, but not after a power failure.
+
+def write_bytes(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Write a file completely or not at all: the old one stays until the new one is safe.
+
+    Without `durable` this holds if the process is killed, but not after a power failure. A process
+    that is killed leaves `.NAME.PROCESS.partial`, which `remove_partials` removes.
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with naming(path):
-            aside.write_text(text, encoding="utf-8")
+        with naming(path), _locked_file(aside) as file:
+            file.write(content)
+            file.flush()
             if durable:
                 publish(aside, path)
                 sync_folder(path.parent)
@@ -88,12 +107,34 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
         raise
 
 
-def remove_partials(path: Path) -> None:
-    """Remove the partial files that killed processes left behind when they wrote this file."""
-    left = re.compile(rf"\.{re.escape(path.name)}\.[0-9]+\.partial")
-    for file in path.parent.iterdir():
-        if left.fullmatch(file.name) and file.is_file():
-            file.unlink(missing_ok=True)
+def remove_partials(folder: Path, *names: str) -> None:
+    """Remove what killed processes left of files of these names when they wrote into a folder.
+
+    A name may be a pattern, as `field-*.svg`. The file of a process that is still writing stays,
+    and so does every file that is not named as this package names its own.
+    """
+    for file in folder.iterdir() if folder.is_dir() else ():
+        match = _PARTIAL.fullmatch(file.name)
+        ours = match and any(match[1] == name or fnmatchcase(match[1], name) for name in names)
+        if ours and file.is_file():
+            with suppress(FileNotFoundError, PermissionError), file.open("r+b") as left:
+                if take_lock(left):
+                    file.unlink()
+
+
+_PARTIAL = re.compile(r"\.(.+?)(?:\.[0-9]+)?\.partial")
+"""Older versions wrote checkpoints as `.NAME.partial`, without the number of the process."""
+
+
+@contextmanager
+def _locked_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file, locked: so `remove_partials` of another process knows that it is in use."""
+    while True:
+        with path.open("wb") as file:
+            take_lock(file, wait=True)
+            if is_at(file, path):  # else it was removed before it was locked
+                yield file
+                return
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Records: one JSON object a line, appended, never rewritten; and the reader that checks them.
 
 Schema 1. Every row has `schema` (1), `kind` (what was measured), `time` (UTC, ISO 8601) and
-`versions`; the other fields depend on the kind. A row is written by one call, so that a killed
-process leaves at most one unfinished last line: the reader skips it and the next append replaces
+`versions`; the other fields depend on the kind. Lines end with a line feed and nothing else. A row
+is written by one call under the lock of the file, so that several processes may append to it and a
+killed one leaves at most one unfinished last line: the reader skips it and the next append replaces
 it.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.files import check_regular, naming
+from slipstream.core.locks import take_lock
 from slipstream.core.runtime import versions
 
 SCHEMA = 1
@@ -36,6 +38,7 @@ def append_record(path: Path, kind: str, fields: Mapping[str, Any]) -> dict[str,
     line = json.dumps(row, allow_nan=False) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     with naming(path), path.open("ab+") as file:
+        take_lock(file, wait=True)  # else another process's line, half written, would be dropped
         _drop_unfinished_line(file)
         file.write(line.encode())
     return row
@@ -43,16 +46,15 @@ def append_record(path: Path, kind: str, fields: Mapping[str, Any]) -> dict[str,
 
 def read_records(path: Path, kind: str | None = None) -> list[dict[str, Any]]:
     """All rows of `path`, or those of one kind; a bad row is an error naming its line."""
-    rows = []
     check_regular(path)
+    content = path.read_bytes()
+    finished = content[: content.rfind(b"\n") + 1]
     try:
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        # Not splitlines: it also splits at U+2028 and others, which a text in JSON may contain.
+        lines = finished.decode().split("\n")[:-1]
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be records, a JSON object a line, got {error}") from None
-    for number, line in enumerate(lines, start=1):
-        if not line.endswith("\n"):
-            break
-        rows.append(_checked(line, f"{path}, line {number}"))
+    rows = [_checked(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
     return [row for row in rows if kind is None or row["kind"] == kind]
 
 

@@ -174,9 +174,11 @@ def _local(store: Store, split: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     table, schema = torch.cat(rows), store.schema
     stream = table[:, schema.columns("freestream")]
     targets = table[:, schema.columns("targets")]
-    if "normal" not in [field.name for field in schema.features]:
-        return table[:, schema.columns("signed_distance")][:, 0], stream, targets, sample
-    normal = table[:, schema.columns("normal")]
+    on_wall, from_wall = schema.computed("normals"), schema.computed("distance")
+    if on_wall is None:
+        assert from_wall is not None, "the problem has one of the two"
+        return table[:, schema.columns(from_wall.name)][:, 0], stream, targets, sample
+    normal = table[:, schema.columns(on_wall.name)]
     across = (normal * stream).sum(-1, keepdim=True)
     return (
         (across / stream.norm(dim=-1, keepdim=True))[:, 0],

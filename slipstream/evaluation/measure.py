@@ -54,6 +54,16 @@ class MeasuredErrors:
                     own[number_name(measure, variable)] = _finite([mean])[0]
         return by_sample
 
+    def left_out(self) -> dict[str, int]:
+        """How many samples a number leaves out, as the truth is zero at every point of them."""
+        counts: dict[str, int] = {}
+        for measure, repeats in self.errors.items():
+            for index, variable in enumerate(repeats[0].groups):
+                without = {s for e in repeats for s, row in e.samples.items() if row[index] is None}
+                if without:
+                    counts[number_name(measure, variable)] = len(without)
+        return counts
+
     def median_sample(self, among: int = 50) -> str:
         """The sample of median composite error among the first ones.
 
@@ -137,6 +147,7 @@ def _errors_of(
     targets = trained.normaliser.targets
     prediction = trained.normalised(*batch.inputs)
     normalised = prediction, targets.forward(batch.targets)
+    # As stored: relative errors stay the same where targets were divided by a number a sample.
     physical = targets.inverse(prediction), batch.targets
     errors = {}
     for name, (groups, order) in kinds.items():

@@ -61,7 +61,7 @@ def _predict(
     trained: TrainedModel, rows: Tensor, store: Store, sample: str
 ) -> Float[Tensor, "N K"]:
     batch = Batch(rows[None], store.schema, (sample,)).to(trained.device, trained.config.dtype)
-    return trained(*batch.inputs)[0].float().cpu()
+    return trained.as_stored(*batch.inputs)[0].float().cpu()
 
 
 def _prediction(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from slipstream.core.files import remove_partials
 from slipstream.core.runtime import device_name
 from slipstream.data.store import Store, data_hash, open_store
 from slipstream.evaluation.locality import find_locality
@@ -131,6 +132,7 @@ def _evaluate(
     files = {sample: prediction_file(run, sample, full=protocol.full) for sample in pictures}
     slices: list[LayerSlices] = []
     for sample, file in files.items():
+        remove_partials(file.parent, file.name)
         prediction, layers = predict_sample(trained, store, sample, protocol)
         write_prediction(file, prediction)
         slices = slices or layers
@@ -150,6 +152,7 @@ def _evaluate(
         definitions=definitions(trained.schema, protocol, config.data.points),
         numbers=tuple(measured.numbers()),
         samples=measured.samples(),
+        left_out=measured.left_out(),
         pictures=pictures,
         files={sample: file.name for sample, file in files.items()},
         slices=tuple(slices),

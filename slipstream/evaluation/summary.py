@@ -74,6 +74,23 @@ def definition_of(evaluation: Evaluation, measure: str) -> str:
     return text.replace("mean and standard deviation over", "mean over")
 
 
+def left_out_text(evaluation: Evaluation) -> list[str]:
+    """A sentence for the numbers that leave samples out, because there is nothing to divide by."""
+    numbers: dict[int, list[str]] = {}
+    for name, count in evaluation.left_out.items():
+        numbers.setdefault(count, []).append(name)
+    total, sentences = len(evaluation.samples), []
+    for count, names in numbers.items():
+        means = "not measured" if count == total else f"mean over {total - count} samples only"
+        normalised = any(name.startswith("composite") for name in names)
+        once = " (for composite, once normalised)" if normalised else ""
+        sentences.append(
+            f"{', '.join(names)}: {means}; the truth is zero{once} at every point of {count} of"
+            f" {total} samples."
+        )
+    return sentences
+
+
 def spread_text(summaries: Iterable[Summary]) -> str:
     """What ± means, if a number has it; else nothing."""
     several = any(summary.std is not None for summary in summaries)

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from slipstream.core.extras import need
+from slipstream.data.store import Field, Schema
 from slipstream.evaluation.slices import point_entropy
 from slipstream.runs.prediction_file import Prediction
 
@@ -16,18 +18,19 @@ from slipstream.runs.prediction_file import Prediction
 def point_arrays(prediction: Prediction) -> dict[str, NDArray[Any]]:
     """Arrays by name: FIELD, FIELD_prediction, FIELD_error, features, entropy, slice_H_G.
 
+    A target that was divided by a reference of the sample is there as stored, and as it was before:
+    FIELD_undivided, FIELD_undivided_prediction, FIELD_undivided_error.
     Where the slice weights are known at fewer points than the fields, they are NaN at the others.
     """
-    schema, arrays = prediction.schema, {}
-    for part, values in (("features", prediction.features), ("targets", prediction.truth)):
-        for field in getattr(schema, part):
-            columns, start = schema.columns(field.name), schema.columns(part).start
-            own = slice(columns.start - start, columns.stop - start)
-            arrays[field.name] = _array(values[:, own].numpy())
-            if part == "targets":
-                predicted = _array(prediction.values[:, own].numpy())
-                arrays[f"{field.name}_prediction"] = predicted
-                arrays[f"{field.name}_error"] = predicted - arrays[field.name]
+    schema = prediction.schema
+    arrays = {field.name: _own(schema, field, prediction.features) for field in schema.features}
+    stored = prediction.truth, prediction.values
+    undivided = [schema.undivided(values, prediction.features) for values in stored]
+    for field in schema.targets:
+        arrays |= _compared(field.name, *(_own(schema, field, values) for values in stored))
+        if field.divided is not None:
+            pair = (_own(schema, field, values) for values in undivided)
+            arrays |= _compared(f"{field.name}_undivided", *pair)
     if prediction.weights is not None:
         weights = prediction.weights.float()
         points, (_, heads, slices) = len(prediction.coords), weights.shape
@@ -49,6 +52,17 @@ def write_vtp(path: Path, prediction: Prediction) -> None:
     for name, values in point_arrays(prediction).items():
         cloud.point_data[name] = values
     cloud.save(path)
+
+
+def _own(schema: Schema, field: Field, values: Tensor) -> NDArray[Any]:
+    """The columns of a field among those of its part, which is features or targets."""
+    part = "features" if field in schema.features else "targets"
+    columns, start = schema.columns(field.name), schema.columns(part).start
+    return _array(values[:, columns.start - start : columns.stop - start].numpy())
+
+
+def _compared(name: str, truth: NDArray[Any], predicted: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    return {name: truth, f"{name}_prediction": predicted, f"{name}_error": predicted - truth}
 
 
 def _array(values: NDArray[Any]) -> NDArray[Any]:

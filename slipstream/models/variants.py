@@ -49,6 +49,8 @@ class Size:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             check_whole(name, value, 1)
+            if value > _LARGEST[name]:
+                raise ValueError(f"{name} must be at most {_LARGEST[name]}, got {value}")
         if self.width % self.heads:
             raise ValueError(f"width must be a multiple of heads = {self.heads}, got {self.width}")
 
@@ -56,6 +58,16 @@ class Size:
     def head_width(self) -> int:
         return self.width // self.heads
 
+
+_LARGEST = {
+    "layers": 1024,
+    "width": 2**16,
+    "heads": 2**12,
+    "slices": 2**16,
+    "mlp_ratio": 64,
+    "key_ratio": 64,
+}
+"""Far more than any model has: a damaged file that says more is not worth hours of allocation."""
 
 PAPER = Size()
 

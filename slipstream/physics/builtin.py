@@ -124,7 +124,9 @@ def _potential_flow(name: str) -> BuiltinProblem:
         return flow.coords, flow.features, flow.targets
 
     def fields(part: Sequence[potential_flow.Quantity]) -> tuple[Field, ...]:
-        return tuple(Field(q.name, q.unit, components=q.components) for q in part)
+        return tuple(
+            Field(q.name, q.unit, components=q.components, computed=q.computed) for q in part
+        )
 
     return BuiltinProblem(Schema(*(fields(part) for part in columns)), make, PotentialFlow())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,6 +34,8 @@ class Quantity(NamedTuple):
     name: str
     unit: str
     components: int
+    computed: Literal["normals", "distance"] | None = None
+    """What it was computed as from the shape of the bodies."""
 
 
 class FlowColumns(NamedTuple):
@@ -45,8 +47,8 @@ class FlowColumns(NamedTuple):
 
 
 POSITION = Quantity("position", "m", 3)
-NORMAL = Quantity("normal", "1", 3)
-DISTANCE = Quantity("signed_distance", "m", 1)
+NORMAL = Quantity("normal", "1", 3, "normals")
+DISTANCE = Quantity("signed_distance", "m", 1, "distance")
 FREESTREAM = Quantity("freestream", "m/s", 3)
 PRESSURE = Quantity("pressure_coefficient", "1", 1)
 SURFACE_VELOCITY = Quantity("surface_velocity", "m/s", 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from slipstream.core.files import remove_partials
 from slipstream.reports.content import PAGE, Report
 from slipstream.reports.draw.pictures import NAMES
 from slipstream.reports.page.html import write_page
@@ -24,6 +25,7 @@ def write_report(
     Raises ValueError where no run can be read.
     """
     gathered = gather(paths)
+    _remove_partials(out)
     evidence = evidence_of(gathered.runs)
     names = ", ".join(one.main.experiment for one in evidence)
     report = make_report(
@@ -38,6 +40,13 @@ def write_report(
     _drop_older(out / "tables", TABLES, (".md", ".tex"), {one.name for one in tables_of(report)})
     _drop_older(out / "figures", NAMES, (".svg", ".png"), {one.name for one in pictures_of(report)})
     return report
+
+
+def _remove_partials(out: Path) -> None:
+    """Remove what a killed report left unfinished."""
+    remove_partials(out, PAGE)
+    remove_partials(out / "tables", *(name + end for name in TABLES for end in (".md", ".tex")))
+    remove_partials(out / "figures", *(f"{name}.svg" for name in NAMES))
 
 
 def _drop_older(

@@ -3,6 +3,7 @@
 Schema 1. Tensors: `model.<parameter>`, `optimizer.<parameter>.<moment>`, `rng.<device>`. The header
 holds one JSON object under "slipstream": schema, what ("checkpoint"), versions, and the rest of the
 state: step, config, place in the data, best validation so far, skipped steps, hashes of the data.
+`content` in it is a hash of all the rest, tensors and header; files of older versions have none.
 """
 
 from __future__ import annotations
@@ -19,17 +20,62 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from slipstream.core.files import check_regular, naming, publish, sync_folder
+from slipstream.core.files import check_regular, naming_file, write_bytes
 from slipstream.core.runtime import versions
+from slipstream.core.schemas import Count, Positive, parsed
+from slipstream.runs.config import RunConfig
 
 SCHEMA = 1
 _HEADER = "slipstream"
 
 
+@dataclass(frozen=True)
+class Header:
+    """What every header has."""
+
+    schema: Positive
+    what: str
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class BestValidation:
+    step: Count
+    error: float
+    by_group: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class PlaceInData:
+    """Where the loader stands, and the order it follows."""
+
+    epoch: Count
+    position: Count
+    seed: int
+    samples: Count
+    batch_size: Positive
+    shuffle: bool
+    even: bool
+    rank: Count
+    world_size: Positive
+
+
+@dataclass(frozen=True)
+class CheckpointHeader(Header):
+    step: Count
+    best: BestValidation | None
+    skipped: Count
+    loader: PlaceInData
+    config: RunConfig
+    data_hash: str
+    split_hash: str
+    processes: Positive
+
+
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
     state: dict[str, Any]
-    """Plain JSON."""
+    """Plain JSON with the fields of `CheckpointHeader`."""
     tensors: dict[str, Tensor]
 
     @property
@@ -42,36 +88,32 @@ class Checkpoint:
         return {k.removeprefix(prefix): v for k, v in self.tensors.items() if k.startswith(prefix)}
 
 
-def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    write_tensors(path, "checkpoint", checkpoint.state, checkpoint.tensors)
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> str:
+    """Write a checkpoint, with its folder, and return the hash of its content."""
+    path.parent.mkdir(exist_ok=True)
+    return write_tensors(path, "checkpoint", checkpoint.state, checkpoint.tensors)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Raises ValueError where the file is not a whole checkpoint."""
     state, tensors = read_tensors(path, "checkpoint")
-    if "step" not in state or "config" not in state:
-        raise ValueError(
-            f"{path} must say its step and config, got {', '.join(state) or 'nothing'}"
-        )
+    with naming_file(path):
+        parsed(CheckpointHeader, state, open=True)
     return Checkpoint(state, tensors)
 
 
 def write_tensors(
     path: Path, what: str, state: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> None:
-    """Write a file of this package; an older one stays until the new one is safe on disk."""
+) -> str:
+    """Write a file of this package, and return the hash of its content.
+
+    An older file stays until the new one is safe on disk.
+    """
     header = {"schema": SCHEMA, "what": what, "versions": versions(), **state}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = save(plain, {_HEADER: json.dumps(header, allow_nan=False)})
-    aside = path.with_name(f".{path.name}.partial")
-    try:
-        with naming(path):
-            aside.write_bytes(content)
-            publish(aside, path)
-            sync_folder(path.parent)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    header["content"] = content_hash(header, plain)
+    write_bytes(path, save(plain, {_HEADER: json.dumps(header, allow_nan=False)}))
+    return str(header["content"])
 
 
 def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -82,22 +124,43 @@ def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tenso
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get(_HEADER, "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError) as error:
+            if isinstance(header, dict) and header.get("what") == what:
+                _check_header(header, path)
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                _check_content(header, tensors, path)
+                return header, tensors
+    except (SafetensorError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} must be a {what}, got {error}") from None
-    if not isinstance(header, dict) or header.get("what") != what:
-        got = header.get("what") if isinstance(header, dict) else "a file of another program"
-        raise ValueError(f"{path} must be a {what}, got {got}")
-    if header.get("schema", 0) > SCHEMA:
+    got = str(header.get("what")) if isinstance(header, dict) else "a file of another program"
+    raise ValueError(f"{path} must be a {what}, got {got[:80]}")
+
+
+def _check_header(header: dict[str, Any], path: Path) -> None:
+    with naming_file(path):
+        version = parsed(Header, header, open=True).schema
+    if version > SCHEMA:
         raise ValueError(
-            f"{path}: schema must be at most {SCHEMA}, got {header['schema']}: a newer slipstream"
-            " wrote it"
+            f"{path}: schema must be at most {SCHEMA}, got {version}: a newer slipstream wrote it"
         )
-    return header, tensors
+
+
+def _check_content(header: Mapping[str, Any], tensors: Mapping[str, Tensor], path: Path) -> None:
+    written = header.get("content")  # files of older versions have none
+    if written is not None and written != (actual := content_hash(header, tensors)):
+        raise ValueError(
+            f"{path} must hold what was written into it, SHA-256 {str(written)[:12]}, got"
+            f" {actual[:12]}: it is damaged"
+        )
+
+
+def content_hash(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """A hash of all that a file holds but this hash itself."""
+    text = json.dumps({key: value for key, value in header.items() if key != "content"})
+    return hashlib.sha256(f"{text}\n{weights_hash(tensors)}".encode()).hexdigest()
 
 
 def weights_hash(weights: Mapping[str, Tensor]) -> str:
-    """A hash of a model's parameters: their names, dtypes, shapes and bits."""
+    """A hash of parameters or other tensors: their names, dtypes, shapes and bits."""
     digest = hashlib.sha256()
     for name in sorted(weights):
         tensor = weights[name].detach().cpu().contiguous()

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import torch
 
 from slipstream.core.checks import check_at_least, check_choice, check_whole
-from slipstream.core.configs import YOUNGER, differences
+from slipstream.core.configs import differences
+from slipstream.core.schemas import YOUNGER, check_plain
 from slipstream.data.batches import CoordScale, Sampling
 from slipstream.kernels.plan import Impl, Precision
 from slipstream.models.plugins import Plugin, plugin_of
@@ -167,6 +168,7 @@ class RunConfig:
         return f"{self.experiment} {self.model.variant} seed {self.seed}"
 
     def __post_init__(self) -> None:
+        check_plain(asdict(self))
         for name in ("steps", "batch", "evaluate_every", "keep", "log_every"):
             check_whole(name, getattr(self, name), 1)
         check_whole("skip_limit", self.skip_limit, 0)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from slipstream.core.checks import check_whole
-from slipstream.core.configs import YOUNGER, from_json
 from slipstream.core.records import append_record, read_records
+from slipstream.core.schemas import YOUNGER, parsed
 from slipstream.runs.folder import RunFolder
 
 KIND = "evaluation"
@@ -148,6 +148,9 @@ class Evaluation:
     numbers: tuple[Number, ...]
     samples: dict[str, dict[str, float | None]]
     """The mean over the repeats, by sample and name of the number."""
+    left_out: dict[str, int] = field(default_factory=dict, metadata=YOUNGER)
+    """How many samples a number leaves out, by its name: there the truth is zero at every point,
+    for `composite` once it is normalised. Older records do not say."""
     pictures: tuple[str, ...]
     """Samples whose predictions are in RUN/predictions."""
     files: dict[str, str] = field(default_factory=dict, metadata=YOUNGER)
@@ -206,7 +209,7 @@ def read_evaluations(run: RunFolder) -> list[Evaluation]:
     for row in read_records(file, KIND) if file.is_file() else []:
         own = {name: row[name] for name in names if name in row}
         try:
-            evaluations.append(_without_equal_repeats(from_json(Evaluation, own)))
+            evaluations.append(_without_equal_repeats(parsed(Evaluation, own)))
         except ValueError as error:
             raise ValueError(
                 f"{file} must hold evaluations, got one that is none: {error}"

@@ -12,17 +12,18 @@ A run that crashed at step 130 and resumes from the checkpoint of step 100 takes
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from slipstream.core.configs import from_json
-from slipstream.core.files import json_text, read_json, write_text
+from slipstream.core.files import json_text, naming, read_json, remove_partials, write_text
+from slipstream.core.locks import is_at, is_locked, take_lock
+from slipstream.core.schemas import parsed
 from slipstream.data.store import MANIFEST_NAME
 from slipstream.runs.config import RunConfig
 from slipstream.runs.run_records import read_run_records
@@ -37,6 +38,7 @@ class RunFolder:
         self.records_file = self.path / "records.jsonl"
         self.checkpoint_folder = self.path / "checkpoints"
         self.model_file = self.path / "model.safetensors"
+        self.lock_file = self.path / "lock"
 
     @property
     def exists(self) -> bool:
@@ -49,16 +51,21 @@ class RunFolder:
                 f"{self.config_file}: schema must be {SCHEMA}, got {value.get('schema')!r}"
             )
         try:
-            return from_json(RunConfig, value["config"])
-        except (KeyError, ValueError) as error:
+            return parsed(RunConfig, value.get("config"), place="config")
+        except ValueError as error:
             raise ValueError(f"{self.config_file} must be the config of a run: {error}") from None
 
     def check_free(self) -> None:
-        """Raise ValueError unless the folder is a run, empty or absent."""
+        """Raise ValueError unless the folder is a run, empty or absent, or a run that was killed
+        before its config was written."""
         if not self.path.exists() or self.exists:
             return
-        others = [child.name for child in self.path.iterdir() if child.name not in _MAY_PRECEDE]
-        if others:
+        others = {name for name in _names(self.path) if not _MAY_PRECEDE.fullmatch(name)}
+        if self.checkpoint_folder.is_dir() and not any(
+            name for name in _names(self.checkpoint_folder) if not _PARTIAL.fullmatch(name)
+        ):
+            others.discard(self.checkpoint_folder.name)
+        if others and not self.exists:  # another process may have begun the run meanwhile
             raise ValueError(
                 f"{self.path} must be a run or an empty folder, got {min(others)} in it"
             )
@@ -66,17 +73,18 @@ class RunFolder:
     def begin(self, config: RunConfig) -> None:
         """Create the folder with its config; ValueError where it holds something else."""
         self.check_free()
-        self.checkpoint_folder.mkdir(parents=True, exist_ok=True)
         text = json_text({"schema": SCHEMA, "config": config.to_json()}, spread=("config",))
+        self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.config_file, text)
+        self.checkpoint_folder.mkdir(exist_ok=True)
 
     def checkpoint_file(self, step: int) -> Path:
         return self.checkpoint_folder / f"step-{step:08d}.safetensors"
 
     def checkpoint_steps(self) -> list[int]:
         """The steps of the checkpoints there are, ascending."""
-        files = self.checkpoint_folder.glob("step-*.safetensors")
-        return sorted(int(file.stem.removeprefix("step-")) for file in files)
+        matches = map(_CHECKPOINT.fullmatch, _names(self.checkpoint_folder))
+        return sorted(int(match[1]) for match in matches if match)
 
     def prune_checkpoints(self, keep: int) -> None:
         """Remove all but the first and the newest ones."""
@@ -84,10 +92,9 @@ class RunFolder:
             self.checkpoint_file(step).unlink()
 
     def drop_partial_files(self) -> None:
-        """Remove files that a killed process left unfinished. The caller must hold the lock."""
-        for folder in (self.path, self.checkpoint_folder):
-            for file in folder.glob(".*.partial"):
-                file.unlink()
+        """Remove files that a killed process left unfinished, and no other ones."""
+        remove_partials(self.path, self.config_file.name, self.model_file.name)
+        remove_partials(self.checkpoint_folder, "step-*.safetensors")
 
     def records(self) -> list[dict[str, Any]]:
         return read_run_records(self.records_file) if self.records_file.is_file() else []
@@ -104,14 +111,7 @@ class RunFolder:
     @property
     def in_use(self) -> bool:
         """Whether a live process trains this run now."""
-        try:
-            with (self.path / "lock").open() as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
+        return is_locked(self.lock_file)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -119,16 +119,7 @@ class RunFolder:
 
         The system releases the lock of a process that is killed.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / "lock").open("a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                raise ValueError(
-                    f"{self.path} must not be in use, got a live process that trains there:"
-                    f" {file.read().strip() or 'unknown'}"
-                ) from None
+        with self._open_locked() as file:
             file.truncate(0)
             file.write(json.dumps({"process": os.getpid(), "host": platform.node()}))
             file.flush()
@@ -136,9 +127,32 @@ class RunFolder:
                 yield
             finally:
                 if not self.exists:  # the run never began: leave no trace of it
-                    (self.path / "lock").unlink(missing_ok=True)
+                    self.lock_file.unlink(missing_ok=True)
                     with suppress(OSError):  # the folder holds something else
                         self.path.rmdir()
+
+    def _open_locked(self) -> IO[str]:
+        """The lock file, locked; ValueError where another live process holds it.
+
+        A process whose run never began removes file and folder. Another that opened the file just
+        before locks one that is gone, while a third makes a new one: so its name is looked at
+        again.
+        """
+        for _ in range(_TRIES):
+            self.path.mkdir(parents=True, exist_ok=True)
+            with ExitStack() as stack, suppress(FileNotFoundError):
+                stack.enter_context(naming(self.lock_file))
+                file = stack.enter_context(self.lock_file.open("a+"))
+                if not take_lock(file, needed=True):
+                    file.seek(0)
+                    raise ValueError(
+                        f"{self.path} must not be in use, got a live process that trains there:"
+                        f" {file.read().strip() or 'unknown'}"
+                    )
+                if is_at(file, self.lock_file):
+                    stack.pop_all()
+                    return file
+        raise ValueError(f"{self.lock_file} must stay where it is, got it removed {_TRIES} times")
 
 
 def find_runs(path: Path) -> Iterator[RunFolder]:
@@ -161,5 +175,17 @@ def _is_run(folder: RunFolder) -> bool:
         return folder.records_file.is_file() or folder.checkpoint_folder.is_dir()
 
 
-_MAY_PRECEDE = ("lock", "data", "log.txt")
-"""What a run's folder may hold before its config is written: built-in data, a study's log."""
+def _names(folder: Path) -> list[str]:
+    """The names in a folder; none where it does not exist, or no longer does."""
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
+_TRIES = 100
+_CHECKPOINT = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,17})\.safetensors")
+_PARTIAL = re.compile(r"\.step-[0-9]+\.safetensors(\.[0-9]+)?\.partial")
+_MAY_PRECEDE = re.compile(r"lock|data|log\.txt|\.config\.json\.[0-9]+\.partial")
+"""What a run's folder may hold before its config is written: built-in data, a study's log, what a
+killed process left. So may an empty `checkpoints`, which older versions made first."""

@@ -2,8 +2,8 @@
 
 The header (see checkpoint.py, what = "prediction") holds: experiment, variant, seed and step of the
 run, split and sample, fields with units, relative L1 error of each variable. Tensors: coords,
-features, truth, values, all in physical units, and `weights`, the slice weights of the last layer
-that has some, at the first points (N H G, float16).
+features, truth, values, all in the units of the fields, and `weights`, the slice weights of the
+last layer that has some, at the first points (N H G, float16).
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from typing import Any
 
 from torch import Tensor
 
+from slipstream.core.files import naming_file
+from slipstream.core.schemas import Count, parsed
 from slipstream.core.shapes import Float
 from slipstream.data.store import Schema
-from slipstream.runs.checkpoint import read_tensors, write_tensors
+from slipstream.runs.checkpoint import Header, read_tensors, write_tensors
 
 _TENSORS = ("coords", "features", "truth", "values", "weights")
 _HEADER = ("experiment", "variant", "seed", "step", "split", "sample", "errors")
@@ -42,6 +44,18 @@ class Prediction:
     """Slice weights at the first M points; None for a variant without slices."""
 
 
+@dataclass(frozen=True)
+class PredictionHeader(Header):
+    experiment: str
+    variant: str
+    seed: int
+    step: Count
+    split: str
+    sample: str
+    errors: dict[str, float | None]
+    fields: Schema
+
+
 def write_prediction(path: Path, prediction: Prediction) -> None:
     state: dict[str, Any] = {name: getattr(prediction, name) for name in _HEADER}
     state |= {"errors": dict(prediction.errors), "fields": prediction.schema.to_json()}
@@ -54,9 +68,28 @@ def write_prediction(path: Path, prediction: Prediction) -> None:
 def read_prediction(path: Path) -> Prediction:
     """Raises ValueError where the file is not a whole prediction."""
     header, tensors = read_tensors(path, "prediction")
-    absent = [name for name in (*_HEADER, "fields") if name not in header]
-    absent += [name for name in _TENSORS[:4] if name not in tensors]
-    if absent:
-        raise ValueError(f"{path} must hold {absent[0]}, got none")
+    with naming_file(path):
+        written = parsed(PredictionHeader, header, open=True)
+        _check_tensors(written.fields, tensors)
     values: dict[str, Any] = {name: header[name] for name in _HEADER} | tensors
-    return Prediction(schema=Schema.from_json(header["fields"]), **values)
+    return Prediction(schema=written.fields, **values)
+
+
+def _check_tensors(schema: Schema, tensors: Mapping[str, Tensor]) -> None:
+    """Raise ValueError unless the tensors are those of a prediction with these fields."""
+    widths = (schema.coord_dim, schema.feature_dim, schema.target_dim, schema.target_dim)
+    points = len(tensors["coords"]) if tensors.get("coords", Tensor()).ndim else 0
+    for name, width in zip(_TENSORS[:4], widths, strict=True):
+        if name not in tensors:
+            raise ValueError(f"it must hold {name}, got none")
+        got = tuple(tensors[name].shape)
+        if got != (points, width):
+            raise ValueError(f"{name} must have shape (N, columns) = {(points, width)}, got {got}")
+    weights = tensors.get("weights")
+    if weights is not None and (weights.ndim != 3 or len(weights) > points):
+        raise ValueError(
+            f"weights must have shape (M, H, G) with at most {points} points, got"
+            f" {tuple(weights.shape)}"
+        )
+    for name in set(tensors) - set(_TENSORS):
+        raise ValueError(f"a tensor must be one of {', '.join(_TENSORS)}, got {name!r}")

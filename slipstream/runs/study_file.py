@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from slipstream.core.files import json_text, read_json, write_text
+from slipstream.core.files import (
+    json_text,
+    naming_file,
+    read_json,
+    remove_partials,
+    write_text,
+)
+from slipstream.core.locks import take_lock
+from slipstream.core.schemas import fitted
 from slipstream.runs.config import RunConfig
 
 NAME = "study.json"
@@ -39,27 +46,18 @@ def read_planned(study: Path) -> list[PlannedCell]:
     content = read_json(file)
     if content.get("schema") != SCHEMA:
         raise ValueError(f"{file}: schema must be {SCHEMA}, got {content.get('schema')!r}")
-    entries = content.get("cells")
-    if not isinstance(entries, list):
-        raise ValueError(f"{file}: cells must be a list, got {type(entries).__name__}")
-    return [_checked(entry, f"{file}: cells[{i}]") for i, entry in enumerate(entries)]
+    with naming_file(file):
+        cells: list[PlannedCell] = fitted(list[PlannedCell], content.get("cells"), place="cells")
+    return cells
 
 
 def add_planned(study: Path, cells: Iterable[PlannedCell]) -> None:
     """Add cells to the file. The lock keeps those that another process adds at the same time."""
     study.mkdir(parents=True, exist_ok=True)
     with (study / LOCK).open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        take_lock(file, wait=True)
+        remove_partials(study, NAME)
         before = read_planned(study) if (study / NAME).is_file() else []
         known = {cell.path: cell for cell in (*before, *cells)}
         entries = [asdict(cell) for cell in known.values()]
         write_text(study / NAME, json_text({"schema": SCHEMA, "cells": entries}))
-
-
-def _checked(entry: object, where: str) -> PlannedCell:
-    values = entry if isinstance(entry, dict) else {}
-    kinds = {"experiment": str, "variant": str, "seed": int, "path": str}
-    for name, kind in kinds.items():
-        if not isinstance(values.get(name), kind):
-            raise ValueError(f"{where}.{name} must be {kind.__name__}, got {values.get(name)!r}")
-    return PlannedCell(**{field.name: values[field.name] for field in fields(PlannedCell)})

@@ -10,7 +10,15 @@ import torch
 from slipstream.core.checks import check_choice
 from slipstream.data.batches import Batch, Loader, Normaliser, PointDataset, Share
 from slipstream.data.benchmarks import BENCHMARKS
-from slipstream.data.store import PARTS, IngestProgress, Schema, Store, ingest, open_store
+from slipstream.data.store import (
+    PARTS,
+    IngestProgress,
+    Schema,
+    Store,
+    ingest,
+    open_store,
+    varying_groups,
+)
 from slipstream.physics.builtin import builtin_config, builtin_schema, builtin_source
 from slipstream.runs.config import DataConfig, RunConfig
 
@@ -44,8 +52,29 @@ def check_fits(store: Store, config: DataConfig) -> None:
         _check_schema(store, problem_schema(config), config.problem)
     for split in SPLITS:
         if not store.splits.get(split):
-            raise ValueError(f"{store.path} must have samples in its split {split!r}, got none")
+            raise ValueError(
+                f"{store.path} must have samples in its split {split!r}, got none"
+                f" ({_how_to_fill(store)})"
+            )
         PointDataset(store, split, points=config.points)  # which checks the points of each sample
+    if store.schema.target_groups and not varying_groups(store.manifest):
+        names = ", ".join(field.name for field in store.schema.targets) or "none"
+        raise ValueError(
+            f"{store.path} must have a target that varies over its split 'train', got only"
+            f" constants: {names}"
+        )
+
+
+def _how_to_fill(store: Store) -> str:
+    """What to do about an empty split."""
+    count, bad = sum(map(len, store.splits.values())), len(store.manifest.quarantined)
+    if count < 3:
+        left_out = f", and {bad} that are left out as bad" if bad else ""
+        return (
+            f"it has {count} samples{left_out}, and to draw training, validation and test takes 3:"
+            " ingest more, or list the splits in the card"
+        )
+    return "`splits` in the card of an ingest says which samples are in which split"
 
 
 def problem_schema(config: DataConfig) -> Schema:

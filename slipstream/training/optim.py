@@ -86,4 +86,9 @@ def load_optimizer(
             if f"{name}.{key}" not in tensors:
                 raise ValueError(f"the optimiser's state must have {name}.{key}, got none")
             saved = tensors[f"{name}.{key}"]
+            wanted = torch.float32 if key == "step" else parameter.dtype
+            if saved.dtype != wanted:
+                raise ValueError(
+                    f"the optimiser's {name}.{key} must have dtype {wanted}, got {saved.dtype}"
+                )
             optimizer.state[parameter][key] = saved.to(parameter.device, copy=True)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from slipstream.core.configs import from_json
+from slipstream.core.schemas import parsed
 from slipstream.data.batches import Loader
 from slipstream.runs.checkpoint import Checkpoint
 from slipstream.runs.config import RunConfig, check_same
@@ -30,7 +30,7 @@ class Provenance:
 
     def check(self, state: Mapping[str, Any], where: str) -> None:
         """Raise ValueError where a checkpoint is of another config, other data or other ranks."""
-        check_same(from_json(RunConfig, state["config"]), self.config, where)
+        check_same(parsed(RunConfig, state["config"], place="config"), self.config, where)
         for name, what in (("data_hash", "samples"), ("split_hash", "splits")):
             saved, now = state[name], getattr(self, name)
             if saved != now:

@@ -103,6 +103,7 @@ def prepare_study(cells: Sequence[StudyCell], out: Path) -> list[StudyCell]:
     for cell in cells:
         if cell.folder.exists:
             check_same(cell.folder.read_config(), cell.config, str(cell.folder.path))
+        cell.folder.check_free()
     stores = {}
     for config in {cell.config.experiment: cell.config for cell in cells}.values():
         data_folder = out / "data" / config.experiment

@@ -21,12 +21,13 @@ from slipstream.core.errors import TrainingStopped
 from slipstream.core.records import append_record
 from slipstream.core.runtime import commit, derive_seed, device_name
 from slipstream.data.batches import Batch, endless, make_normaliser
-from slipstream.data.store import Store, data_hash, split_hash
+from slipstream.data.store import Store, constant_targets, data_hash, split_hash
 from slipstream.evaluation.evaluate import sample_errors
 from slipstream.models.plugins import plugin_of
-from slipstream.runs.checkpoint import read_checkpoint, weights_hash, write_checkpoint
+from slipstream.runs.checkpoint import weights_hash, write_checkpoint
 from slipstream.runs.config import RunConfig, is_due
 from slipstream.runs.folder import RunFolder
+from slipstream.runs.integrity import read_newest_checkpoint
 from slipstream.runs.model_file import TrainedModel, build_model, check_weights, write_model
 from slipstream.training.data import first_epoch, normalised_on, training_loader, validation_loader
 from slipstream.training.distributed import World
@@ -164,9 +165,9 @@ class Trainer:
         if self.world.leads:
             step = self.state.step
             checkpoint = self.state.to_checkpoint(self.provenance, self.world.device)
-            write_checkpoint(self.folder.checkpoint_file(step), checkpoint)
+            content = write_checkpoint(self.folder.checkpoint_file(step), checkpoint)
             weights = weights_hash(checkpoint.part("model"))
-            self._record("checkpoint", {"step": step, "weights": weights})
+            self._record("checkpoint", {"step": step, "weights": weights, "content": content})
             self.folder.prune_checkpoints(self.config.keep)
         self.world.wait()
 
@@ -178,7 +179,7 @@ class Trainer:
         resumed = newest is not None
         if newest is not None:
             path = self.folder.checkpoint_file(newest)
-            checkpoint = read_checkpoint(path)
+            checkpoint = read_newest_checkpoint(self.folder, newest)
             self.provenance.check(checkpoint.state, str(path))
             check_weights(checkpoint.part("model"), self.config, self.store.schema, str(path))
             self.state.load(checkpoint, self.world.device)
@@ -262,6 +263,7 @@ class Trainer:
     def _circumstances(self) -> dict[str, Any]:
         """The step this process starts from, the device, kernels and data it runs with."""
         device, plugin = self.world.device, plugin_of(self.config.model.variant)
+        warnings = constant_targets(self.store.manifest)
         return {
             "step": self.state.step,
             "device": device_name(device),
@@ -276,6 +278,7 @@ class Trainer:
             **({"plugin": asdict(plugin)} if plugin else {}),
             "data_hash": self.provenance.data_hash,
             "split_hash": self.provenance.split_hash,
+            **({"warnings": warnings} if warnings else {}),
         }
 
     def _record_once(self, kind: str, row: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from slipstream.audit.run_audit import CHECKS, audit_run
+from slipstream.data.store import open_store
 from slipstream.models import variants
 from slipstream.models.variants import VARIANTS
 from slipstream.runs.checkpoint import read_tensors
@@ -196,6 +198,19 @@ def test_a_change_of_kernels_or_device_is_a_note(run: Path) -> None:
     assert "not the same in all steps: kernels" in notes(found)
 
 
+def test_a_store_that_says_more_about_its_fields_is_the_same_store(run: Path) -> None:
+    """As one that was made again by a version that says what a feature was computed as."""
+    manifest = run / "data" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["fields"]["features"][0]["computed"] = "distance"
+    manifest.write_text(json.dumps(content))
+    assert open_store(run / "data").schema.features[0].computed == "distance"
+    assert failures(audit_run(run)) == {}
+    content["fields"]["features"][0]["unit"] = "m"
+    manifest.write_text(json.dumps(content))
+    assert "the model file must have the fields of" in failures(audit_run(run))["data"]
+
+
 @pytest.mark.parametrize(
     ("damage", "saying"),
     [
@@ -207,23 +222,26 @@ def test_a_change_of_kernels_or_device_is_a_note(run: Path) -> None:
         (lambda run: cut(run / "config.json"), "config.json must be a JSON object"),
         (lambda run: (run / "config.json").write_text('{"schema": 1}'), "the config of a run"),
         (lambda run: (run / "records.jsonl").unlink(), "must be the records of the run"),
-        (lambda run: edit_rows(run, "train", 6, {"kernels": 3}), "line 7: kernels must be str"),
-        (lambda run: edit_rows(run, "stop", 12, {"step": None}), "line 15: step must be int"),
+        (lambda run: edit_rows(run, "train", 6, {"kernels": 3}), "line 7: kernels must be text"),
+        (
+            lambda run: edit_rows(run, "stop", 12, {"step": None}),
+            "line 15: step must be a whole",
+        ),
         (
             lambda run: edit_file(checkpoint(run, 8), lambda header, _: header.update(step=4)),
             "must be of step 8, got 4",
         ),
         (
             lambda run: edit_file(checkpoint(run, 8), lambda header, _: header.update(config=4)),
-            "must hold the config of a run",
+            "config must be a mapping with the fields of RunConfig, got 4",
         ),
         (
             lambda run: edit_file(checkpoint(run, 8), lambda h, _: h["loader"].clear()),
-            "loader: epoch must be int, got None",
+            "loader must have the field epoch, got none",
         ),
         (
             lambda run: edit_file(run / "model.safetensors", lambda h, _: h["fields"].clear()),
-            "the fields of the model must be of schema 1",
+            "fields must have the field coords, got none",
         ),
     ],
 )

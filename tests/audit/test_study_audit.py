@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from slipstream.audit.certificate import Certificate, Finding
+from slipstream.audit.certificate import Certificate, Finding, write_certificate
 from slipstream.audit.run_audit import CHECKS
 from slipstream.audit.study_audit import certify
 from slipstream.cli.audit import audit
@@ -171,8 +171,8 @@ def test_a_study_without_a_list_of_cells(study: Path) -> None:
     [
         ("{", "must be a JSON object"),
         ("{}", "schema must be 1, got None"),
-        ('{"schema": 1, "cells": 3}', "cells must be a list, got int"),
-        ('{"schema": 1, "cells": [{"experiment": 3}]}', "cells[0].experiment must be str, got 3"),
+        ('{"schema": 1, "cells": 3}', "cells must be a list, got 3"),
+        ('{"schema": 1, "cells": [{"experiment": 3}]}', "cells[0].experiment must be text, got 3"),
     ],
 )
 def test_a_damaged_list_of_cells(study: Path, content: str, sentence: str) -> None:
@@ -213,6 +213,13 @@ def command(*arguments: object) -> tuple[int, str]:
     app.command()(audit)
     done = CliRunner().invoke(app, [str(argument) for argument in arguments])
     return done.exit_code, done.output
+
+
+def test_what_a_killed_audit_left_goes(study: Path) -> None:
+    for name in (".certificate.json.7.partial", ".certificate.txt.7.partial", ".mine.7.partial"):
+        (study / name).touch()
+    write_certificate(certify(study), study)
+    assert [file.name for file in study.glob(".*.partial")] == [".mine.7.partial"]
 
 
 def test_the_command_says_little_and_writes_all(study: Path) -> None:

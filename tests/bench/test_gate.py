@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from slipstream.bench.gate import (
+    CPU_FLOOR,
     EXACT,
     Tensors,
     Way,
@@ -48,8 +49,8 @@ def test_the_fused_error_is_held_to_eagers_over_all_draws(fused: float, passed: 
 
 
 def test_errors_of_a_few_ulp_pass_and_slack_widens_every_limit() -> None:
-    assert judge(Yardstick(problem(0.9e-6, eager=1e-9), 2), IEEE).passed
-    assert not judge(Yardstick(problem(1.1e-6, eager=1e-9), 2), IEEE).passed
+    assert judge(Yardstick(problem(0.9 * CPU_FLOOR, eager=1e-9), 2), IEEE).passed
+    assert not judge(Yardstick(problem(1.1 * CPU_FLOOR, eager=1e-9), 2), IEEE).passed
     assert judge(Yardstick(problem(2.4e-5), 2), IEEE, slack=2.0).passed
 
 
@@ -70,13 +71,25 @@ def test_an_error_of_a_single_tensor_may_be_let_pass(
 def test_rounding_the_result_to_half_precision_passes_and_no_more(dtype: torch.dtype) -> None:
     def problem(off: float):  # noqa: ANN202
         def compute(way: Way, draw: int) -> Tensors:
-            return {"out": (TRUE * (1 + off)).to(dtype) if way.impl == "fused" else TRUE.clone()}
+            if way == EXACT:
+                return {"out": TRUE.clone()}
+            return {"out": (TRUE * (1 + off if way.impl == "fused" else 1)).to(dtype)}
 
         return compute
 
     way = Way("fused", "ieee", dtype)
     assert judge(Yardstick(problem(0.0), 1), way).green
     assert not judge(Yardstick(problem(torch.finfo(dtype).eps), 1), way).green
+
+
+@pytest.mark.parametrize("ours", [torch.bfloat16, torch.float64])
+def test_a_result_of_another_dtype_than_eagers_is_red(ours: torch.dtype) -> None:
+    def compute(way: Way, draw: int) -> Tensors:
+        exact = torch.ones(4, dtype=torch.float64)
+        return {"out": exact.to(ours if way.impl == "fused" else torch.float32)}
+
+    verdict = judge(Yardstick(compute, 1), Way("fused", "bf16", autocast=True))
+    assert not verdict.passed and verdict.worst == math.inf
 
 
 def test_two_runs_that_differ_are_not_green() -> None:

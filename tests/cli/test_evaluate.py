@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from slipstream.data.store import Reference
 from slipstream.evaluation import locality
 from slipstream.evaluation.vtk_export import point_arrays
 from slipstream.runs.folder import RunFolder
-from slipstream.runs.prediction_file import read_prediction
+from slipstream.runs.prediction_file import read_prediction, write_prediction
 
 from ..conftest import Command
 from ..evaluation.made_runs import edit_file, make_run
@@ -130,6 +131,25 @@ def test_a_file_for_paraview(study: Path, command: Command) -> None:
     assert truth.weights is not None
     few = point_arrays(replace(truth, weights=truth.weights[:5]))
     assert np.isnan(few["entropy"][5:]).all() and np.isfinite(few["entropy"][:5]).all()
+
+
+def test_divided_targets_are_written_both_ways(study: Path, command: Command) -> None:
+    run = RunFolder(study / "runs/poisson/baseline/seed-0")
+    assert command("evaluate", run.path, "--device", "cpu").code == 0
+    (file,) = (run.path / "predictions").glob("*.safetensors")
+    made = read_prediction(file)
+    first, *others = made.schema.targets
+    first = replace(first, divided=Reference({"density": 2.0}, 3.0, "V"))
+    divided = replace(made, schema=replace(made.schema, targets=(first, *others)))
+    write_prediction(file, divided)
+    arrays, before = point_arrays(read_prediction(file)), point_arrays(made)
+    assert set(arrays) - set(before) == {
+        f"potential_undivided{end}" for end in ("", "_prediction", "_error")
+    }
+    for end in ("", "_prediction", "_error"):
+        np.testing.assert_array_equal(arrays[f"potential{end}"], before[f"potential{end}"])
+        whole = before[f"potential{end}"] * 3 * arrays["density"] ** 2
+        np.testing.assert_allclose(arrays[f"potential_undivided{end}"], whole, rtol=1e-4, atol=1e-4)
 
 
 def test_runs_without_a_model_are_named(study: Path, command: Command) -> None:

@@ -38,7 +38,13 @@ def test_an_older_report_is_replaced(study: Path, tmp_path: Path, command: Comma
     kept = [out / name for name in ("tables/notes.md", "figures/logo.png", "tables/grid.csv")]
     for file in kept:
         file.write_text("not of a report")
+    left = ("tables/.claims.tex.7.partial", "figures/.field-x.svg.7.partial")
+    for name in (*left, ".report.html.7.partial"):
+        (out / name).write_text("of a report that was killed")
+    kept.append(out / "tables/.notes.md.7.partial")
+    kept[-1].write_text("not of a report")
     assert command("report", study, "--out", out).code == 0
+    assert [file.name for file in out.rglob("*.partial")] == [".notes.md.7.partial"]
     assert all(file.is_file() for file in kept)
     assert {file.read_text() for file in kept} == {"not of a report"}
     assert len(list((out / "tables").glob("grid.*"))) == 1

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import pytest
 
-from slipstream.core.configs import YOUNGER, differences, from_json, overlay
+from slipstream.core.configs import differences, overlay
+from slipstream.core.schemas import YOUNGER, parsed
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,13 @@ def test_fields_are_changed(changes: dict[str, Any], expected: Outer) -> None:
         ({"inner": 3}, "inner must be a mapping with the fields of Inner, got 3"),
         ({"name": 3}, "name must be text, got 3"),
         ({"name.x": 3}, "name must be text, got {'x': 3}"),
-        ({"limits": 3}, "limits must be a list of 2: a number, a number, got 3"),
-        ({"limits": [1]}, "limits must have 2 values, got 1"),
+        ({"limits": 3}, "limits must be a list, got 3"),
+        ({"limits": [1]}, "limits must have more than 1 values, got 1"),
         ({"limits": [1, "x"]}, r"limits\[1\] must be a number, got 'x'"),
         ({"limits": [2, 1]}, "limits must rise"),
         ({"names": ["x", 1]}, r"names\[1\] must be text, got 1"),
         ({"mode": "quick"}, "mode must be one of fast, slow, got 'quick'"),
-        ({"points": "all"}, "points must be a whole number or a number or null, got 'all'"),
+        ({"points": "all"}, "points must be a whole number or a number, got 'all'"),
         ({"on": 1}, "on must be true or false, got 1"),
     ],
 )
@@ -100,20 +101,20 @@ class Whole:
 WHOLE = Whole(Inner(), None, ("a", "b"), 1.0)
 
 
-def test_configs_come_back_from_json() -> None:
+def test_configs_come_back_parsed() -> None:
     for config in (WHOLE, replace(WHOLE, maybe=Inner(layers=2)), replace(WHOLE, late=False)):
-        assert from_json(Whole, json.loads(json.dumps(asdict(config)))) == config
+        assert parsed(Whole, json.loads(json.dumps(asdict(config)))) == config
 
 
 def test_a_younger_field_may_be_absent() -> None:
     older = {name: value for name, value in asdict(WHOLE).items() if name != "late"}
-    assert from_json(Whole, older) == WHOLE
+    assert parsed(Whole, older) == WHOLE
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"nam": 1}, "a field of Whole must be one of inner, maybe, names, ratio, late, got 'nam'"),
+        ({"nam": 1}, "a field must be one of inner, maybe, names, ratio, late, got 'nam'"),
         ({"inner": {"layers": 1}}, "inner must have the field ratio, got none"),
         ({"inner": {"layers": "x", "ratio": 1}}, "inner.layers must be a whole number, got 'x'"),
         ({"inner": 3}, "inner must be a mapping"),
@@ -122,9 +123,11 @@ def test_a_younger_field_may_be_absent() -> None:
 )
 def test_json_that_does_not_fit(change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        from_json(Whole, {**asdict(WHOLE), **change})
-    with pytest.raises(ValueError, match=r"Whole must be a mapping, got \[\]"):
-        from_json(Whole, [])
+        parsed(Whole, {**asdict(WHOLE), **change})
+    with pytest.raises(
+        ValueError, match=r"it must be a mapping with the fields of Whole, got \[\]"
+    ):
+        parsed(Whole, [])
 
 
 def test_differences_name_fields_at_every_depth() -> None:

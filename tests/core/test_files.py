@@ -1,80 +1,64 @@
-"""Readers refuse what is no file before they open it: a pipe or a device would never end."""
-
 from __future__ import annotations
 
 import os
-import socket
-from collections.abc import Callable
+import signal
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from slipstream.core.checked_yaml import read_yaml
-from slipstream.core.files import check_regular, read_json, sha256_of
-from slipstream.core.records import read_records
-from slipstream.data.benchmarks.raw import read_lists
-from slipstream.data.cards import read_card
-from slipstream.data.cards.parameters import read_parameter_rows
-from slipstream.data.meshes import mesh_info, read_mesh
-from slipstream.data.store import read_manifest
-from slipstream.data.store.point_store import check_sample_file
-from slipstream.data.store.source_files import describe_files
-from slipstream.models.plugins import load_plugin
-from slipstream.runs.checkpoint import read_tensors
+from slipstream.core.files import remove_partials, write_bytes, write_text
+from slipstream.core.locks import take_lock
 
-READERS: dict[str, Callable[[Path], Any]] = {
-    "a.yaml": read_yaml,
-    "card.yaml": read_card,
-    "manifest.json": read_manifest,
-    "a.json": read_json,
-    "parameters.csv": read_parameter_rows,
-    "parameters.json": read_parameter_rows,
-    "a.jsonl": read_records,
-    "a.safetensors": lambda path: read_tensors(path, "model"),
-    "a.npy": lambda path: check_sample_file(path, (3, 3)),
-    "plugin.py": load_plugin,
-    "hashed.bin": sha256_of,
-    "source.bin": lambda path: describe_files({"source.bin": path}, True),
-    "train.txt": lambda path: read_lists(path.parent, str),
-    **{f"mesh{s}": read_mesh for s in (".vtu", ".vti", ".vtk", ".vtm", ".stl", ".ply")},
-    "info.vtp": mesh_info,
-}
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from slipstream.core import files
+files.publish = lambda aside, path: os.kill(os.getpid(), signal.SIGKILL)
+files.write_text(Path(sys.argv[1]), "half")
+"""
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_pipes_and_devices_are_refused(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    if name == "train.txt":
-        for other in ("val.txt", "test.txt"):
-            (tmp_path / other).touch()
-    os.mkfifo(path)
-    with pytest.raises(ValueError, match=f"{name} must be a regular file, got a named pipe$"):
-        READERS[name](path)
-    path.unlink()
-    path.symlink_to("/dev/zero")
-    with pytest.raises(ValueError, match=f"{name} must be a regular file, got a device$"):
-        READERS[name](path)
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
-def test_what_is_no_regular_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # the path of a socket may have some 100 letters only
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind("socket")
-        with pytest.raises(ValueError, match="^socket must be a regular file, got a socket$"):
-            check_regular(Path("socket"))
-    with pytest.raises(ValueError, match="must be a regular file, got a folder$"):
-        check_regular(tmp_path)
-    check_regular(tmp_path / "absent")
-    (tmp_path / "file").touch()
-    (tmp_path / "link").symlink_to("file")
-    check_regular(tmp_path / "link")
+def test_a_file_is_replaced_whole_and_leaves_nothing_aside(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "old\n")
+    write_bytes(tmp_path / "a.txt", "grün\n".encode(), durable=False)
+    assert (tmp_path / "a.txt").read_text("utf-8") == "grün\n" and names(tmp_path) == ["a.txt"]
 
 
-def test_a_case_with_a_pipe_is_refused(tmp_path: Path) -> None:
-    from ..data.mesh_files import write_case
+def test_a_file_that_cannot_be_replaced_stays(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_text(tmp_path / "a.txt", "new")
+    assert names(tmp_path) == ["a.txt"]
 
-    case = write_case(tmp_path / "case")
-    os.mkfifo(case / "10" / "k")
-    with pytest.raises(ValueError, match="10/k must be a regular file, got a named pipe$"):
-        read_mesh(case)
+
+def test_what_a_killed_process_left_goes_and_nothing_else(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "a.txt")])
+    assert done.returncode == -signal.SIGKILL
+    (left,) = names(tmp_path)
+    assert left.startswith(".a.txt.") and left.endswith(".partial")
+    kept = [
+        ".b.txt.7.partial", ".a.txt.x.partial", "a.txt.7.partial", ".a.txt.7.partial.mine",
+        ".notes.partial", ".field-x.png.7.partial",
+    ]  # fmt: skip
+    for name in (*kept, ".field-x.svg.7.partial", ".a.txt.partial"):
+        (tmp_path / name).touch()
+    (tmp_path / ".a.txt.8.partial").mkdir()
+    remove_partials(tmp_path, "a.txt", "field-*.svg")
+    assert names(tmp_path) == sorted([*kept, ".a.txt.8.partial"])
+    remove_partials(tmp_path / "absent", "a.txt")
+
+
+def test_what_a_live_process_writes_stays(tmp_path: Path) -> None:
+    aside = tmp_path / f".a.txt.{os.getpid()}.partial"
+    with aside.open("wb") as file:
+        take_lock(file)
+        remove_partials(tmp_path, "a.txt")
+        assert aside.exists()
+    remove_partials(tmp_path, "a.txt")
+    assert not aside.exists()

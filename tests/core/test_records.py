@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from slipstream.core.locks import take_lock
 from slipstream.core.records import append_record, read_records
 
 
@@ -46,6 +48,29 @@ def test_a_killed_writer_leaves_a_readable_file(tmp_path: Path) -> None:
     append_record(path, "demo", {"i": -1})
     numbers = [row["i"] for row in read_records(path)]
     assert numbers == [*range(len(numbers) - 1), -1]
+
+
+def test_a_row_that_another_process_is_writing_is_not_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    line = json.dumps(append_record(tmp_path / "other", "demo", {"n": 1})).encode() + b"\n"
+    other = threading.Thread(target=append_record, args=(path, "demo", {"n": 2}))
+    with path.open("ab", buffering=0) as file:
+        take_lock(file)
+        file.write(line[:50])
+        other.start()
+        other.join(0.5)  # it waits for the rest of the line
+        file.write(line[50:])
+    other.join()
+    assert [row["n"] for row in read_records(path)] == [1, 2]
+
+
+@pytest.mark.parametrize("letter", ["\u2028", "\u2029", "\x85"])
+def test_only_a_line_feed_ends_a_row(tmp_path: Path, letter: str) -> None:
+    path = tmp_path / "records.jsonl"
+    for text in ("a b", "c"):
+        append_record(path, "demo", {"text": text})
+    path.write_text(path.read_text().replace("a b", f"a{letter}b"), "utf-8")
+    assert [row["text"] for row in read_records(path)] == [f"a{letter}b", "c"]
 
 
 @pytest.mark.parametrize(

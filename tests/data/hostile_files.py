@@ -26,6 +26,13 @@ def grid(*, points: int = 4, cells: int = 1, offsets: str = "4", corners: str = 
     )
 
 
+def polyhedron(*, faces: int = 4, corners: int = 3) -> str:
+    """A .vtu with a tetrahedron that is stored as a polyhedron; `corners` are of its first face."""
+    numbers = f"{faces} {corners} 0 1 2 3 0 1 3 3 0 2 3 3 1 2 3"
+    lists = _numbers("Int64", "faces", numbers) + _numbers("Int64", "faceoffsets", "17")
+    return grid().replace('"ascii">10<', '"ascii">42<').replace("</Cells>", f"{lists}</Cells>")
+
+
 def polygons(*, count: int = 1, offsets: str = "3") -> str:
     """A .vtp with a triangle."""
     return (
@@ -81,8 +88,12 @@ HOSTILE: dict[str, str | bytes] = {
     "cell_length.vtk": legacy("UNSTRUCTURED_GRID", "CELLS 1 5\n40000000 0 1 2 3\nCELL_TYPES 1\n10"),
     "polygon_length.vtk": legacy("POLYDATA", "POLYGONS 1 4\n300000000 0 1 2"),
     "line_length.vtk": _binary_lines(),
+    "faces.vtu": polyhedron(faces=400_000_000),
+    "face_length.vtu": polyhedron(corners=300_000),
 }
 """Each ended the process that read it, or (1e9) took 12 GB."""
+READ_BY_VTK = ("offsets.vtu", "offsets.vtp", "faces.vtu", "face_length.vtu")
+"""The others are refused before VTK reads them."""
 
 
 def write_hostile(folder: Path, name: str) -> Path:

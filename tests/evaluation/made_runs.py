@@ -92,11 +92,13 @@ def files_of(run: Path) -> list[Path]:
 
 
 def edit_file(path: Path, change: Callable[[dict[str, Any], Tensors], None]) -> None:
-    """Change header and tensors of a checkpoint or model file."""
+    """Change header and tensors of a checkpoint or model file, and the hash of its content."""
     what = "model" if path.name == "model.safetensors" else "checkpoint"
     header, tensors = read_tensors(path, what)
     change(header, tensors)
-    write_tensors(path, what, header, tensors)
+    content = write_tensors(path, what, header, tensors)
+    if what == "checkpoint":
+        edit_rows(path.parents[1], "checkpoint", header["step"], {"content": content})
 
 
 def edit_records(run: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:

@@ -122,6 +122,16 @@ def test_what_was_measured_is_not_measured_again(run: RunFolder) -> None:
     assert len(read_evaluations(run)) == 5, "its picture was gone"
 
 
+def test_what_a_killed_evaluation_left_goes(run: RunFolder) -> None:
+    (one,) = evaluate_runs([run], CPU)
+    (name,) = one.files.values()
+    left, mine = (run.path / "predictions" / f".{n}.7.partial" for n in (name, "mine"))
+    for file in (left, mine):
+        file.touch()
+    evaluate_runs([run], replace(CPU, again=True))
+    assert not left.exists() and mine.exists()
+
+
 def test_each_protocol_keeps_its_predictions(run: RunFolder) -> None:
     """Those of whole samples and of subsets are not the same."""
     (drawn,) = evaluate_runs([run], CPU)

@@ -54,6 +54,7 @@ ACTIVATIONS = {
     "query", "values", "rows", "out", "output_gradient", "query_gradient", "rows_gradient",
 }  # fmt: skip
 COUNTS = {"points", "heads", "parts", "slots"}
+APPROXIMATE = re.compile(r"(div\.(full|approx)|rcp\.approx)\S*")
 MEMORY = Path(__file__).with_name("compiled_tiles.json")
 
 
@@ -99,6 +100,8 @@ class Job:
     def compile(self) -> dict[str, int]:
         target = GPUTarget("cuda", self.architecture, 32)
         compiled = triton.compile(self.source, target=target, options=self.options)
+        approximate = APPROXIMATE.search(compiled.asm["ptx"])
+        assert not approximate, f"{approximate[0]} divides to 2 ulp, where div.rn rounds correctly"
         needs = resources(compiled, self.architecture)
         return {**needs, "races": len(races(compiled.asm["ttgir"]))}
 

@@ -16,7 +16,13 @@ from slipstream.kernels import chunked, chunked_ops
 from slipstream.kernels.membership import Axis
 from slipstream.models.variants import VARIANTS
 
-from .parity import Case, check_parity, errors, outputs_and_gradients
+from .parity import (
+    Case,
+    check_parity,
+    errors,
+    move_from_initial_values,
+    outputs_and_gradients,
+)
 
 EXACT = 1e-12
 LAYOUTS = ("shared", "per-head", "per-sample")
@@ -108,12 +114,7 @@ def models(variant: str, slices: int, dtype: torch.dtype) -> tuple[Transolver, T
     size = Size(layers=3, width=24, heads=3, slices=slices)
     ours = Transolver(3, 2, 4, variant=variant, size=size).to(dtype)
     reference = Transolver(3, 2, 4, variant=variant, size=size, impl="reference").to(dtype)
-    draw = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for name, parameter in ours.named_parameters():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=draw, dtype=dtype))
-            if name.endswith("temperature"):
-                parameter.clamp_(min=0.3)  # near zero gradients are left of long cancelling sums
+    move_from_initial_values(ours)
     reference.load_state_dict(ours.state_dict())
     return ours, reference
 

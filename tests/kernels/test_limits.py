@@ -128,15 +128,21 @@ def test_sums_over_the_points_are_fp32() -> None:
     torch.testing.assert_close(both.numerator, sums.numerator, rtol=2e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("slices", [16, 5])
-def test_heads_may_lie_more_than_two_billion_numbers_apart(slices: int) -> None:
-    """Memory that nobody writes to is not taken; 4 GB of addresses are."""
-    stride = (1 << 30) + 64
+@pytest.mark.parametrize("slices", [16, 5, 80])
+@pytest.mark.parametrize(
+    ("between_points", "between_heads"), [(WIDTH, (1 << 30) + 64), ((1 << 28) + 64, WIDTH)]
+)
+def test_heads_and_points_may_lie_more_than_two_billion_numbers_apart(
+    slices: int, between_points: int, between_heads: int
+) -> None:
+    """Memory that nobody writes to is not taken; 4 to 6 GB of addresses are."""
+    last = (POINTS - 1) * between_points + 2 * between_heads
+    assert last > 2**31
     try:
-        memory = torch.empty(2 * stride + 4096, dtype=torch.float16, device=DEVICE)
+        memory = torch.empty(last + 4096, dtype=torch.float16, device=DEVICE)
     except RuntimeError:
         pytest.skip("no such addresses here")
-    query = memory.as_strided((1, POINTS, 3, WIDTH), (0, WIDTH, stride, 1))
+    query = memory.as_strided((1, POINTS, 3, WIDTH), (0, between_points, between_heads, 1))
     query.copy_(numbers(1, POINTS, 3, WIDTH))
     far = membership(slices, query)
     near = replace(far, query=query.contiguous())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import triton
 
+from slipstream.kernels import plan
 from slipstream.kernels.plan import ALLOWED, Operation, Precision, make_plan
 from slipstream.kernels.tiles import LEAST_SHARED_MEMORY, TABLES, pick_tile, table_for
 
@@ -82,6 +84,20 @@ def test_every_tile_compiles(table: str, part: int) -> None:
         assert again == 1, (
             f"{again} tiles changed: python -m tests.kernels.compile_tiles --remember"
         )
+
+
+def test_kernels_divide_by_div_rn_alone() -> None:
+    """`a / b` becomes an approximate division on a GPU, and an exact one in the interpreter."""
+    kernels = 0
+    for file in Path(plan.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef) and any(
+                ast.unparse(decorator).startswith("triton.jit") for decorator in node.decorator_list
+            ):
+                kernels += 1
+                divisions = [n for n in ast.walk(node) if isinstance(n, ast.Div)]
+                assert not divisions, f"{file.name}: {node.name}"
+    assert kernels > 20
 
 
 def test_the_table_is_chosen_by_shared_memory() -> None:

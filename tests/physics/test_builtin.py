@@ -101,7 +101,7 @@ def test_settings_change_the_usual_config() -> None:
     assert config == PotentialFlow(inflow="varying", bodies=(1, 1))
     for settings, sentence in (
         ({"inflo": 1}, "a field of Charges must be one of number"),
-        ({"number": 3}, "number must be a list of 2: a whole number, a whole number, got 3"),
+        ({"number": 3}, "number must be a list, got 3"),
         ({"number": [2, "many"]}, r"number\[1\] must be a whole number, got 'many'"),
         ({"width": [True, 1]}, r"width\[0\] must be a number, got True"),
     ):

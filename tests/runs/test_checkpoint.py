@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,19 @@ from slipstream.runs.checkpoint import (
     write_checkpoint,
     write_tensors,
 )
+from tests.training.small import small
 
-STATE = {"step": 7, "config": {"a": 1}}
+STATE = {
+    "step": 7,
+    "best": {"step": 4, "error": 0.5, "by_group": {"pressure": 0.5, "shear": None}},
+    "skipped": 0,
+    "loader": {"epoch": 1, "position": 2, "seed": 0, "samples": 4, "batch_size": 1}
+    | {"shuffle": True, "even": True, "rank": 0, "world_size": 1},
+    "config": json.loads(json.dumps(small().to_json())),
+    "data_hash": "a",
+    "split_hash": "b",
+    "processes": 1,
+}
 
 
 def made() -> Checkpoint:
@@ -51,7 +63,7 @@ def test_what_was_there_stays_when_writing_fails(
     def full(aside: Path, path: Path) -> None:
         raise OSError(28, "No space left on device", str(aside))
 
-    monkeypatch.setattr("slipstream.runs.checkpoint.publish", full)
+    monkeypatch.setattr("slipstream.core.files.publish", full)
     with pytest.raises(OSError, match="No space left"):
         write_checkpoint(tmp_path / "c", made())
     assert (tmp_path / "c").read_bytes() == before
@@ -72,7 +84,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be a checkpoint, got model"):
         read_checkpoint(path)
     write_tensors(path, "checkpoint", {"step": 1}, {})
-    with pytest.raises(ValueError, match="must say its step and config"):
+    with pytest.raises(ValueError, match="it must have the field best, got none"):
         read_checkpoint(path)
     write_tensors(path, "checkpoint", {**STATE, "schema": 99}, {})
     with pytest.raises(ValueError, match="schema must be at most 1, got 99"):

@@ -23,6 +23,13 @@ def test_cells_are_added_once_in_their_order(tmp_path: Path) -> None:
     assert [cell.seed for cell in read_planned(tmp_path / "study")] == [3, 1]
 
 
+def test_what_a_killed_process_left_goes(tmp_path: Path) -> None:
+    for name in (".study.json.7.partial", ".mine.json.7.partial"):
+        (tmp_path / name).touch()
+    add_planned(tmp_path, [])
+    assert [file.name for file in tmp_path.glob(".*")] == [".mine.json.7.partial"]
+
+
 def test_processes_that_add_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=_add, args=(tmp_path, 100 * i)) for i in range(4)]

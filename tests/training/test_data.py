@@ -18,6 +18,7 @@ from slipstream.training.data import (
     validation_loader,
 )
 
+from ..data.samples import Made
 from .small import small
 
 
@@ -56,8 +57,12 @@ def test_stores_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], sentenc
 
 def test_a_store_without_validation_samples(tmp_path: Path) -> None:
     store = poisson_store(tmp_path / "s", {"train": 1.0})
-    with pytest.raises(ValueError, match="must have samples in its split 'val', got none"):
+    with pytest.raises(ValueError, match="in its split 'val', got none .`splits` in the card of"):
         open_data(DataConfig(problem=None, store=store), tmp_path / "d")
+    ingest(Made(2, rows=20), tmp_path / "two")
+    hint = "it has 2 samples, and to draw training, validation and test takes 3: ingest more, or"
+    with pytest.raises(ValueError, match=hint):
+        open_data(DataConfig(problem=None, store=str(tmp_path / "two")), tmp_path / "d")
 
 
 def test_any_fields_fit_where_no_problem_is_named(tmp_path: Path) -> None:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import multiprocessing
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
 import pytest
 
+from slipstream.cli.train import make_config
 from slipstream.runs.config import with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.training.session import train
@@ -57,3 +61,51 @@ def test_a_run_whose_data_do_not_fit_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be a run or an empty folder"):
         train(small(), tmp_path / "full", device="cpu")
     assert (tmp_path / "full" / "notes.txt").read_text() == "mine"
+
+
+def test_an_infinite_number_is_refused_before_there_is_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="optim.learning_rate must be a finite number, got inf"):
+        train(make_config("poisson", None, ["optim.learning_rate=.inf"]), tmp_path / "r")
+    (tmp_path / "c.yaml").write_text("optim: {weight_decay: .inf}")
+    with pytest.raises(ValueError, match="optim.weight_decay must be a finite number, got inf"):
+        train(make_config("poisson", tmp_path / "c.yaml", None), tmp_path / "r")
+    assert [path.name for path in tmp_path.iterdir()] == ["c.yaml"]
+
+
+def test_a_folder_that_a_killed_start_left_is_begun_again(tmp_path: Path) -> None:
+    """As older versions left it: the folder of checkpoints was made before the config."""
+    out = tmp_path / "r"
+    (out / "checkpoints").mkdir(parents=True)
+    (out / "lock").touch()
+    (out / ".config.json.7.partial").write_text("{")
+    assert train(small(), out, device="cpu").reason == "finished"
+    assert not list(out.rglob("*.partial"))
+
+
+def _start(out: Path, together: Barrier, end: Event, said: SimpleQueue[str]) -> None:
+    together.wait()
+    try:
+        # The run that starts does not end before the other processes have tried.
+        train(small(), out, device="cpu", listeners=[lambda kind, row: end.wait()])
+        said.put("finished")
+    except ValueError as error:
+        said.put(str(error))
+
+
+def test_of_processes_that_start_a_run_at_the_same_moment_one_runs(tmp_path: Path) -> None:
+    context, count = multiprocessing.get_context("forkserver"), 3
+    together, end, said = context.Barrier(count), context.Event(), context.SimpleQueue()
+    processes = [
+        context.Process(target=_start, args=(tmp_path / "r", together, end, said))
+        for _ in range(count)
+    ]
+    for process in processes:
+        process.start()
+    refused = [said.get() for _ in range(count - 1)]
+    end.set()
+    assert said.get() == "finished"
+    for process in processes:
+        process.join()
+    in_use = f"{tmp_path / 'r'} must not be in use, got a live process that trains there: "
+    assert all(sentence.startswith(in_use) for sentence in refused)
+    assert len(RunFolder(tmp_path / "r").history("start")) == 1

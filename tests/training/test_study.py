@@ -90,6 +90,26 @@ def test_a_run_whose_records_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     assert whole.status == "finished"
 
 
+def test_a_cell_that_was_killed_before_its_config_does_not_block_the_others(tmp_path: Path) -> None:
+    first, _ = cells(tmp_path)
+    first.folder.checkpoint_folder.mkdir(parents=True)
+    (first.folder.path / ".config.json.7.partial").touch()
+    ready = prepare_study(cells(tmp_path), tmp_path)
+    assert [e.status for e in run_study(ready, tmp_path, CPU)] == ["finished", "finished"]
+
+
+def test_a_cell_that_holds_something_else_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    _, second = cells(tmp_path)
+    second.folder.path.mkdir(parents=True)
+    (second.folder.path / "thesis.tex").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match="must be a run or an empty folder, got thesis.tex"):
+        prepare_study(cells(tmp_path), tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_another_config_is_refused_before_anything_runs(tmp_path: Path) -> None:
     prepare_study(cells(tmp_path), tmp_path)
     with pytest.raises(ValueError, match=r"optim.clip: 5.0, 1.0"):

@@ -15,14 +15,11 @@ import torch
 from torch import Tensor
 
 from slipstream.core.checks import check_choice
+from slipstream.core.schemas import parsed
 from slipstream.core.shapes import Float
-from slipstream.data.store import PARTS, Schema, Statistics
+from slipstream.data.store import PARTS, Schema, Statistics, is_constant
 
 CoordScale = Literal["common", "per-axis"]
-
-# A column whose spread is smaller than this share of its largest value is constant: float32 has
-# about 7 digits, so such a spread is rounding.
-_CONSTANT_BELOW = 1e-6
 
 
 @dataclass(frozen=True)
@@ -79,10 +76,8 @@ class Normaliser:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Normaliser:
-        maps = {
-            part: Affine(tuple(value[part]["shift"]), tuple(value[part]["scale"])) for part in PARTS
-        }
-        return cls(**maps)
+        """Raises ValueError where the value is not what `to_json` returns."""
+        return parsed(cls, value, place="normaliser")
 
 
 def make_normaliser(
@@ -95,10 +90,8 @@ def make_normaliser(
 
 
 def _standardise(statistics: Statistics, columns: slice) -> Affine:
-    size = map(max, map(abs, statistics.low), map(abs, statistics.high))
     scale = tuple(
-        std if std > _CONSTANT_BELOW * largest else 1.0
-        for std, largest in zip(statistics.std, size, strict=True)
+        1.0 if is_constant(statistics, column) else std for column, std in enumerate(statistics.std)
     )
     return Affine(statistics.mean[columns], scale[columns])
 

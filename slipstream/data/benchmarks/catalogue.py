@@ -19,7 +19,14 @@ from slipstream.data.benchmarks.flow import FREESTREAM, Target
 from slipstream.data.benchmarks.raw import RawSource
 from slipstream.data.benchmarks.shift import ShiftSuv, ShiftWing
 from slipstream.data.benchmarks.taylor_green import TaylorGreenFiles
-from slipstream.data.store import PAIRS_OPTION, Field, Manifest, Schema
+from slipstream.data.store import (
+    PAIRS_OPTION,
+    Field,
+    Manifest,
+    Schema,
+    constant_targets,
+    find_outliers,
+)
 
 Expected = Mapping[str, tuple[float, float]]
 """Mean and standard deviation by channel."""
@@ -72,7 +79,16 @@ class Benchmark:
 
 
 def manifest_warnings(manifest: Manifest) -> list[str]:
-    """A sentence for each channel of a benchmark's store whose statistics differ from published."""
+    """A sentence for all that is unusual in a store, though it may be right.
+
+    Statistics of a benchmark that differ from those published, targets without any variation,
+    samples unlike the others.
+    """
+    unlike = [str(outlier) for outlier in find_outliers(manifest)]
+    return [*_unlike_published(manifest), *constant_targets(manifest), *unlike]
+
+
+def _unlike_published(manifest: Manifest) -> list[str]:
     benchmark, statistics = BENCHMARKS.get(manifest.origin.source), manifest.statistics
     if benchmark is None or statistics is None:
         return []

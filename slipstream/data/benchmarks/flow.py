@@ -79,8 +79,9 @@ class FlowSource(RawSource):
 
     @property
     def schema(self) -> Schema:
-        surface = self.part == "surface"
-        shape = Field("normal", components=3) if surface else Field("distance", "m")
+        shape = Field("distance", "m", computed="distance")
+        if self.part == "surface":
+            shape = Field("normal", components=3, computed="normals")
         units = {**_UNITS, "pressure": self.targets[0].field.unit}
         stream = (Field(f"freestream_{n}", units.get(n, "1")) for n in self.freestream_names)
         return Schema(

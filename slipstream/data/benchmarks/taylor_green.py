@@ -131,6 +131,7 @@ def find_arrays(path: Path, array: str, states: int) -> TrajectoryArrays:
     """The arrays of a file and the number of trajectories; ValueError says what it has instead."""
     with _opened(path) as file:
         shapes = _shapes(file)
+        dtypes = {name: file[name].dtype for name in shapes}
     if not array and set(VELOCITY) <= set(shapes):
         chosen, axes = VELOCITY, "(member, time, n, n, n)"
     else:
@@ -149,6 +150,9 @@ def find_arrays(path: Path, array: str, states: int) -> TrajectoryArrays:
                 f"{path}: {name} must have the axes {axes} with {states} states, got"
                 f" {shapes[name]} (states is an option)"
             )
+    for name in chosen:
+        if dtypes[name].kind not in "fiu":
+            raise ValueError(f"{path}: {name} must hold real numbers, got {dtypes[name]}")
     return TrajectoryArrays(chosen, first[0])
 
 

@@ -5,6 +5,7 @@
 
 card, types      the card, read and checked
 patterns         where the files of a sample are; parameters: numbers of a sample, from tables
+tables           CSV and text with parameters; inputs: whether a parameter is an input of the flow
 rows, source     from the files of a sample to its rows; a card as a source of samples
 folder_look      what a folder holds (layout, file_look, parameter_look, shape)
 draft            what a first card should say (roles); draft_text: that card as text
@@ -16,7 +17,7 @@ from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
 from slipstream.data.cards.folder_look import FolderLook, look_at
 from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
 from slipstream.data.cards.shape import Shape
-from slipstream.data.cards.source import MeshSource
+from slipstream.data.cards.source import MeshSource, normals_warning
 from slipstream.data.cards.types import Card
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "draft_card",
     "look_at",
     "look_at_file",
+    "normals_warning",
     "read_card",
 ]

@@ -13,10 +13,14 @@
     targets:
       - {name: pressure, unit: Pa, from: {file: surface, array: p}, subtract: 101325}
       - {name: shear, unit: Pa, from: {file: shear, array: tau, components: 3, location: cell}}
+      - name: cp                      # divided by 0.5 rho speed^2 of the sample
+        unit: "1"
+        from: {file: surface, array: p}
+        divide: {factor: 0.5, by: {rho: 1, speed: 2}, unit: Pa}
     parameters:                       # become features, the same at every point of a sample
       - file: parameters.csv
         id: case                      # the column with the sample's id
-        features: [{name: speed, unit: m/s, from: U}]
+        features: [{name: speed, unit: m/s, from: U}, {name: rho, unit: kg/m^3}]
     box: {low: [-1, -1, null], high: [5, 1, null]}
     drop: non-finite
     splits: {random: {train: 0.8, val: 0.1, test: 0.1}, seed: 0}
@@ -27,8 +31,9 @@ docs/meshes.md explains every key.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -39,7 +44,6 @@ from slipstream.data.cards.types import (
     SCHEMA,
     ArrayValue,
     Card,
-    Computed,
     ComputedValue,
     Corner,
     Entry,
@@ -49,7 +53,7 @@ from slipstream.data.cards.types import (
     SplitRule,
 )
 from slipstream.data.meshes import Location
-from slipstream.data.store import Field
+from slipstream.data.store import Computed, Field, Reference
 
 __all__ = ["Card", "read_card"]
 
@@ -70,9 +74,13 @@ def read_card(path: Path | str) -> Card:
     files = _files(given["files"])
     location = cast(Location, _choice(given, "location", _POINT_OR_CELL))
     coords, offset = _coords(given.get("coords"))
-    context = _Context(files, location, coords)
     parameters, parameter_features = _parameters(given.get("parameters"))
+    scalars = tuple(e.field.name for e in parameter_features if e.field.components == 1)
+    context = _Context(files, location, coords, scalars)
     features = [_entry(place, context) for place in _list(given.get("features"))]
+    for place, feature in zip(_list(given.get("features")), features, strict=True):
+        if feature.field.divided:
+            place.fail("have no `divide`, which targets may have", "it in a feature")
     targets = [_entry(place, context) for place in given["targets"].items()]
     if not targets:
         given["targets"].fail("have at least one entry")
@@ -106,11 +114,13 @@ def read_card(path: Path | str) -> Card:
 
 @dataclass(frozen=True)
 class _Context:
-    """The files, location and coordinates that the entries of a card refer to."""
+    """What the entries of a card refer to: files, location, coordinates, parameters."""
 
     files: Mapping[str, str]
     location: Location
     coords: Field
+    scalars: tuple[str, ...]
+    """The parameters that are one number."""
 
 
 def _check_schema(place: Place) -> None:
@@ -137,11 +147,11 @@ def _coords(place: Place | None) -> tuple[Field, tuple[float, ...]]:
 
 
 def _entry(place: Place, context: _Context) -> Entry:
-    optional = ("unit", "group", "from", "computed", "to", "subtract", "scale")
+    optional = ("unit", "group", "from", "computed", "to", "subtract", "scale", "divide")
     keys = place.keys(need=("name",), may=optional)
     if ("from" in keys) == ("computed" in keys):
         place.fail("have either `from` or `computed`", ", ".join(keys))
-    misfits = ("to",) if "from" in keys else ("subtract", "scale")
+    misfits = ("to",) if "from" in keys else ("subtract", "scale", "divide")
     for key in misfits:
         if key in keys:
             whose = "`computed`" if "from" in keys else "`from`"
@@ -151,7 +161,28 @@ def _entry(place: Place, context: _Context) -> Entry:
     if "unit" not in keys:
         place.fail("have the key 'unit', which is \"1\" where there is none", ", ".join(keys))
     value = _array_value(keys, context)
-    return Entry(_field(keys, len(value.arrays) * value.components), value)
+    field = _field(keys, len(value.arrays) * value.components)
+    if "divide" in keys:
+        field = replace(field, divided=_reference(keys["divide"], context))
+    return Entry(field, value)
+
+
+def _reference(place: Place, context: _Context) -> Reference:
+    keys = place.keys(need=("by", "unit"), may=("factor",))
+    by = {}
+    for name, power in keys["by"].named("powers of parameters").items():
+        if name not in context.scalars:
+            known = ", ".join(context.scalars) or "none"
+            power.fail(f"be named after a parameter of one number ({known})", repr(name))
+        by[name] = _other_than_0(power)
+    factor = _other_than_0(keys["factor"]) if "factor" in keys else 1.0
+    return Reference(by, factor, keys["unit"].text())
+
+
+def _other_than_0(place: Place) -> float:
+    if place.number() == 0:
+        place.fail("be a number other than 0")
+    return place.number()
 
 
 def _field(keys: Mapping[str, Place], components: int, unit: str = "1") -> Field:
@@ -196,7 +227,7 @@ def _computed(place: Place, keys: Mapping[str, Place], context: _Context) -> Ent
     if what == "normals" and "to" in keys:
         keys["to"].fail("stand beside `computed: distance` only")
     unit = context.coords.unit if what == "distance" else "1"
-    field = _field(keys, 3 if what == "normals" else 1, unit)
+    field = replace(_field(keys, 3 if what == "normals" else 1, unit), computed=what)
     to = keys["to"].choice(tuple(context.files)) if what == "distance" else None
     return Entry(field, ComputedValue(what, to))
 
@@ -204,7 +235,7 @@ def _computed(place: Place, keys: Mapping[str, Place], context: _Context) -> Ent
 def _parameters(place: Place | None) -> tuple[tuple[ParameterFile, ...], tuple[Entry, ...]]:
     sources, entries = [], []
     for index, item in enumerate(_list(place)):
-        keys = item.keys(need=("file", "features"), may=("id",))
+        keys = item.keys(need=("file", "features"), may=("id", "id_pattern"))
         pattern = keys["file"].text()
         problem = pattern_problem(pattern)
         if problem:
@@ -213,13 +244,28 @@ def _parameters(place: Place | None) -> tuple[tuple[ParameterFile, ...], tuple[E
             item.fail(
                 f"have either {ID} in `file` or `id`, the column of a table with the sample's id"
             )
-        sources.append(ParameterFile(pattern, keys["id"].text() if "id" in keys else None))
+        sources.append(ParameterFile(pattern, *_ids_of_table(keys)))
         for feature in keys["features"].items():
             inner = feature.keys(need=("name", "unit"), may=("from", "components"))
             components = inner["components"].whole(1) if "components" in inner else 1
             key = inner.get("from", inner["name"]).text()
             entries.append(Entry(_field(inner, components), ParameterValue(index, key)))
     return tuple(sources), tuple(entries)
+
+
+def _ids_of_table(keys: Mapping[str, Place]) -> tuple[str | None, str | None]:
+    """The column with the samples' ids, and how the table writes them."""
+    column = keys["id"].text() if "id" in keys else None
+    if "id_pattern" not in keys:
+        return column, None
+    if column is None:
+        keys["id_pattern"].fail("stand beside `id` only")
+    written = keys["id_pattern"].text()
+    if ID not in written:
+        keys["id_pattern"].fail(f"have {ID} where the table has the sample's id")
+    if re.search(r"[{}]|\*\*", written.replace(ID, "")) or ID + ID in written:
+        keys["id_pattern"].fail(f"have no other braces than {ID}, and text between two of them")
+    return column, written
 
 
 def _box(place: Place) -> tuple[Corner, Corner]:
@@ -259,7 +305,7 @@ def _ids(place: Place, folder: Path) -> tuple[str, ...]:
     check_regular(path)
     if not path.is_file():
         place.fail("be a list of ids, or a file with one on each line", f"no file {path}")
-    lines = path.read_text("utf-8-sig").splitlines()
+    lines = path.read_text("utf-8-sig").split("\n")  # an id may contain what splitlines splits at
     return tuple(sample_id(line) for line in lines if line.strip())
 
 

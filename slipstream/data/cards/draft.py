@@ -20,7 +20,7 @@ from slipstream.data.cards.roles import (
     split_unit,
     vectors_of_scalars,
 )
-from slipstream.data.cards.shape import Shape
+from slipstream.data.cards.shape import Shape, percent
 from slipstream.data.cards.types import MatchBy
 from slipstream.data.geometry import check_order, match_exactly, match_nearly
 from slipstream.data.meshes import Location, read_mesh
@@ -70,8 +70,9 @@ def choose(look: FolderLook, main: str | None = None) -> Draft:
     By default that is the file with most arrays to predict; files with the same points join it.
     ValueError where there is nothing to predict.
     """
-    with_id = [file for file in look.looks if ID in look.layout.files[file]]
-    main = main or max(with_id or look.looks, key=lambda file: _promise(look, file))
+    held = [file for file in look.looks if look.common(file)] or list(look.looks)
+    with_id = [file for file in held if ID in look.layout.files[file]]
+    main = main or max(with_id or held, key=lambda file: _promise(look, file))
     if main not in look.looks:
         raise ValueError(f"file must be one of {', '.join(look.looks)}, got {main!r}")
     location = _location(look.common(main))
@@ -233,10 +234,21 @@ def _features(
         surfaces = [file for file in look.looks if _shape(look, file).kind == "surface"]
         surfaces.sort(key=lambda file: not look.layout.files[file].lower().endswith(".stl"))
         return [Value(role, "m", role, "to the nearest triangle", file) for file in surfaces[:1]]
-    computed = Value(role, "1", role, "out of the body")
+    computed = Value(role, "1", role, _side(look, main))
     if shape.unused and location == "point":
         computed = replace(computed, used=False, remark="some points belong to no face")
     return [computed]
+
+
+def _side(look: FolderLook, main: str) -> str:
+    """To which side computed normals point, as far as the samples that were inspected say it."""
+    shares = [seen.shape.undecided for seen in look.looks[main].values()]
+    if None in shares:
+        return "not looked at: which side is out of the body"
+    worst = max(share for share in shares if share is not None)
+    if worst:
+        return f"which side is out of the body is not established for {percent(worst)} of the area"
+    return "out of the body"
 
 
 def _shape(look: FolderLook, file: str) -> Shape:

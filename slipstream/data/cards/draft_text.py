@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from slipstream.core.text import printable
 from slipstream.data.cards.draft import Draft, Value, choose, findable
 from slipstream.data.cards.folder_look import FolderLook
 from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
@@ -39,6 +40,9 @@ def draft_card(look: FolderLook, main: str | None = None) -> str:
     for file in look.looks:
         if file not in draft.files:
             lines.append(f"  # not used: {_quoted(file)}: {_quoted(look.layout.files[file])}")
+    for file, (pattern, count) in look.layout.optional.items():
+        some = f"{count:,} of {len(look.ids):,} samples"
+        lines.append(f"  # optional, in {some}: {_quoted(file)}: {_quoted(pattern)}")
     several = len({v.file for v in (*draft.features, *draft.targets) if v.arrays}) > 1
     if several:
         lines += ["", "# How rows of several files are brought together: coordinates | order."]
@@ -63,9 +67,10 @@ def _noticed(look: FolderLook) -> Iterable[str]:
 def _patches(draft: Draft) -> Iterator[str]:
     """A comment with the patches of an OpenFOAM case, of which by default the volume is read."""
     mesh = next(iter(draft.look.paths[draft.main].values()))
-    if is_case(mesh):
-        names = patches_of(mesh)
-        yield f"# patches: [{', '.join(map(_quoted, names))}]  # rows from these, not the volume"
+    names = patches_of(mesh) if is_case(mesh) or mesh.suffix.lower() == ".vtm" else []
+    if names:
+        yield "# Rows from these patches, not from the volume; wall* stands for all that begin so:"
+        yield f"# patches: [{', '.join(map(_quoted, names))}]"
 
 
 def _entries(key: str, values: Iterable[Value], draft: Draft) -> Iterator[str]:
@@ -99,25 +104,26 @@ def _keys(value: Value, draft: Draft) -> Iterator[str]:
 
 def _parameters(looks: Iterable[ParameterLook], taken: set[str]) -> Iterator[str]:
     """The files of parameters; a parameter with the name of a `taken` field gets another one."""
-    looks = tuple(look for look in looks if any(c.components for c in look.columns))
+    looks = tuple(looks)
     if not looks:
         return
     yield from ("", "# The same at every point of a sample: they become features.")
-    active = [look for look in looks if any(_is_input(c) for c in look.columns)]
+    active = [look for look in looks if any(not c.against for c in look.columns)]
     yield "parameters:" if active else "parameters: []"
     for look in looks:
         mark = "  " if look in active else "  # "
         yield f"{mark}- file: {_quoted(look.file)}"
         if look.id is not None:
             yield f"{mark}  id: {_quoted(look.id)}  # the column with the sample's id"
+        if look.id_pattern is not None:
+            yield f"{mark}  id_pattern: {_quoted(look.id_pattern)}  # how the table writes it"
         yield f"{mark}  features:"
         for column in look.columns:
-            if column.components:
-                name = column.name
-                while name in taken:
-                    name = f"sample_{name}"
-                taken.add(name)
-                yield f"{mark}    {_column(column, name)}"
+            name = column.name
+            while name in taken:
+                name = f"sample_{name}"
+            taken.add(name)
+            yield f"{mark}    {_column(column, name)}"
 
 
 def _column(column: ParameterColumn, name: str) -> str:
@@ -126,16 +132,8 @@ def _column(column: ParameterColumn, name: str) -> str:
         keys.append(f"from: {_quoted(column.name)}")
     if column.components > 1:
         keys.append(f"components: {column.components}")
-    remark = f"unit: {column.reason}"
-    if not column.varies:
-        remark = "the same in every sample that was looked at"
-    if column.result:
-        remark = "looks like a result, which is no input"
-    return f"{'- ' if _is_input(column) else '# - '}{{{', '.join(keys)}}}  # {_one_line(remark)}"
-
-
-def _is_input(column: ParameterColumn) -> bool:
-    return bool(column.components and column.varies and not column.result)
+    mark, remark = ("# - ", column.against) if column.against else ("- ", f"unit: {column.reason}")
+    return f"{mark}{{{', '.join(keys)}}}  # {_one_line(remark)}"
 
 
 def _tail(draft: Draft) -> Iterator[str]:
@@ -150,16 +148,22 @@ def _tail(draft: Draft) -> Iterator[str]:
         "# drop: non-finite",
         "",
         "# Or {lists: {train: [a, b], test: test.txt}}: ids, or a file with one on each line.",
+        *_too_few(len(draft.look.ids)),
         "splits: {random: {train: 0.8, val: 0.1, test: 0.1}, seed: 0}",
     )
+
+
+def _too_few(samples: int) -> Iterator[str]:
+    if samples < 3:
+        yield f"# {samples} of the 3 samples that training, validation and test need: add more."
 
 
 def _quoted(text: str) -> str:
     plain = text.replace("_", "a").isalnum() and text.isascii() and not text[0].isdigit()
     if plain and text.lower() not in ("y", "n", "yes", "no", "on", "off", "true", "false", "null"):
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return printable(json.dumps(text, ensure_ascii=False))  # its escapes are YAML's, too
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))

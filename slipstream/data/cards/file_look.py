@@ -61,7 +61,8 @@ class FileLook:
             }
             for a in self.arrays
         ]
-        shape = asdict(self.shape)
+        corners = {key: _without_nan(getattr(self.shape, key)) for key in ("low", "high")}
+        shape = asdict(self.shape) | corners
         return {"file": str(self.path), **shape, "arrays": arrays, "warnings": self.warnings}
 
 
@@ -140,9 +141,16 @@ def _numbers(array: NDArray[Any]) -> Numbers:
         finite = column if column.dtype.kind != "f" else column[np.isfinite(column)]
         empty = not len(finite)
         low.append(np.nan if empty else float(finite.min()))
-        mean.append(np.nan if empty else float(finite.mean(dtype=np.float64)))
+        mean.append(np.nan if empty else _mean(finite))
         high.append(np.nan if empty else float(finite.max()))
     return Numbers(tuple(low), tuple(mean), tuple(high))
+
+
+def _mean(values: NDArray[Any]) -> float:
+    """The mean, also of numbers whose sum is beyond what float64 holds."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(values.mean(dtype=np.float64))
+    return mean if np.isfinite(mean) else float((values / len(values)).sum(dtype=np.float64))
 
 
 def _of_shape(shape: Shape) -> list[str]:
@@ -191,4 +199,4 @@ def _wanted(array: ArrayInfo | ArrayLook) -> Wanted:
 
 
 def _without_nan(values: tuple[float, ...]) -> list[float | None]:
-    return [None if np.isnan(value) else value for value in values]
+    return [value if np.isfinite(value) else None for value in values]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
-from slipstream.data.cards.layout import Layout, find_layout, with_shared
+from slipstream.data.cards.layout import Layout, find_layout, with_optional, with_shared
 from slipstream.data.cards.parameter_look import ParameterLook, look_at_parameters, words_in_tables
 from slipstream.data.cards.patterns import ID, as_pattern, find_files, sample_id
+from slipstream.data.cards.roles import TARGETS
 from slipstream.data.meshes import SUFFIXES, find_meshes, is_case, mesh_info
 
 _SHARED = 3  # up to so many files without an id are taken as common to all samples
@@ -54,6 +55,7 @@ class FolderLook:
             "folder": str(self.folder),
             "samples": self.ids,
             "files": self.layout.files,
+            "optional": {file: pattern for file, (pattern, _) in self.layout.optional.items()},
             "looked_at": {
                 f: {s: x.to_json() for s, x in by.items()} for f, by in self.looks.items()
             },
@@ -83,31 +85,69 @@ def look_at(path: Path, *, every: bool = False, advance: Advance | None = None) 
 
 def _look_at_folder(folder: Path, every: bool, step: Advance) -> FolderLook:
     meshes, absent, notes = _find(folder)
-    names = [m.relative_to(folder).as_posix() + ("/" if m.is_dir() else "") for m in meshes]
+    layout, paths_of, stray = _arranged(folder, meshes, absent)
+    looks, unreadable = _look_at_samples(paths_of, every, step)
+    look = FolderLook(folder, layout, paths_of, looks, (), ())
+    parameters, unused = look_at_parameters(folder, look.ids, layout.files.values())
+    look = replace(look, parameters=parameters)
+    notes += [*unreadable, *_of_layout(look)]
+    if stray:
+        some = ", ".join(stray[:3])
+        notes.append(f"{len(stray):,} meshes fit no pattern and are left out, as {some}")
+    notes += [*_incomplete(look), *unused, *_differing(look), *_of_samples(look)]
+    return replace(look, notes=tuple(notes))
+
+
+def _arranged(
+    folder: Path, meshes: Sequence[Path], absent: Collection[Path]
+) -> tuple[Layout, dict[str, dict[str, Path]], list[str]]:
+    """The layout, the paths of each file by sample, and meshes that fit no pattern."""
+    names = {m.relative_to(folder).as_posix() + ("/" if m.is_dir() else ""): m for m in meshes}
     signature = cache(lambda name: _signature(folder / name))
-    layout = find_layout(names, signature, words_in_tables(folder))
+    layout = find_layout(list(names), signature, words_in_tables(folder))
     matching = {
         pattern: {s: path for s, path in find_files(folder, pattern).items() if path not in absent}
         for pattern in layout.files.values()
     }
     explained = {path for paths in matching.values() for path in paths.values()}
-    others = [name for name, mesh in zip(names, meshes, strict=True) if mesh not in explained]
-    stray = [name for name in others if not _is_earlier(name, layout)]
-    shared = stray if len(stray) <= _SHARED else []
-    layout = with_shared(layout, shared)
-    matching |= {as_pattern(name): {"": folder / name} for name in shared}
-    paths_of = {file: matching[pattern] for file, pattern in layout.files.items()}
-    looks, unreadable = _look_at_samples(paths_of, every, step)
-    look = FolderLook(folder, layout, paths_of, looks, (), ())
-    look = replace(look, parameters=look_at_parameters(folder, look.ids))
-    notes += unreadable
-    if shared:
-        notes.append(f"{', '.join(shared)} has no id in its name: taken for all samples' own")
-    elif stray:
-        some = ", ".join(stray[:3])
-        notes.append(f"{len(stray):,} meshes fit no pattern and are left out, as {some}")
-    notes += [*_incomplete(look), *_differing(look), *_of_samples(look)]
-    return replace(look, notes=tuple(notes))
+    others = [name for name, mesh in names.items() if mesh not in explained]
+    others = [name for name in others if not _is_earlier(name, layout)]
+    ids = {sample for paths in matching.values() for sample in paths if sample}
+    layout = with_optional(layout, others, ids)
+    few = {file: find_files(folder, pattern) for file, (pattern, _) in layout.optional.items()}
+    explained |= {path for paths in few.values() for path in paths.values()}
+    counted = {file: (layout.optional[file][0], len(paths)) for file, paths in few.items()}
+    layout = replace(layout, optional=counted)
+    stray = [name for name in others if names[name] not in explained]
+    if len(stray) <= _SHARED:
+        layout = with_shared(layout, stray)
+        matching |= {as_pattern(name): {"": names[name]} for name in stray}
+        stray = []
+    return layout, {file: matching[p] for file, p in layout.files.items()}, stray
+
+
+def _of_layout(look: FolderLook) -> Iterable[str]:
+    """Sentences on files that not every sample has, and on what may be a single sample."""
+    shared = [file for file, paths in look.paths.items() if "" in paths]
+    if shared and len(look.ids) > 1:
+        names = (look.paths[file][""].relative_to(look.folder).as_posix() for file in shared)
+        yield f"{', '.join(names)} has no id in its name: taken for all samples' own"
+    for file in shared if len(look.ids) > 1 else ():
+        if file in look.looks and any(a.guess.role in TARGETS for a in look.common(file)):
+            yield (
+                f"{file} has fields to predict, but no id: if {look.folder} holds one sample only,"
+                " inspect the folder that it is in"
+            )
+    for file, (pattern, count) in look.layout.optional.items():
+        yield (
+            f"{file}: {count:,} of {len(look.ids):,} samples have a file like {pattern}, fewer than"
+            " half: it is optional and not used"
+        )
+    if len(look.ids) == 1:
+        yield (
+            f"one sample ({look.ids[0]}): for a store of several, inspect the folder that they are"
+            " in"
+        )
 
 
 def _find(folder: Path) -> tuple[list[Path], set[Path], list[str]]:
@@ -140,6 +180,8 @@ def _look_at_samples(
     chosen = []
     for file, paths in paths_of.items():
         ids = list(paths)
+        if not ids:
+            continue
         some = ids if every else dict.fromkeys((ids[0], ids[len(ids) // 2], ids[-1]))
         chosen += [(file, sample, paths[sample]) for sample in some]
     looks: dict[str, dict[str, FileLook]] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -38,6 +38,8 @@ class Layout:
     files: dict[str, str]
     earlier: dict[str, tuple[str, ...]]
     """File -> patterns that differ from its own in a number only: times before the last."""
+    optional: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """File -> pattern, and how many samples have it: fewer than half."""
 
 
 def find_layout(paths: Sequence[str], signature: Signature, known: Collection[str] = ()) -> Layout:
@@ -68,14 +70,29 @@ def with_shared(layout: Layout, paths: Sequence[str]) -> Layout:
         while name in files:
             name = f"shared_{name}"
         files[name] = pattern
-    return Layout(files, layout.earlier)
+    return replace(layout, files=files)
+
+
+def with_optional(layout: Layout, paths: Sequence[str], ids: Collection[str]) -> Layout:
+    """The layout with files at these paths that fewer than half of the samples have."""
+    matches = _patterns(_selection(paths))
+    fit = [p for p in matches if "*" not in p and matches[p].keys() <= set(ids)]
+    few = [p for p in fit if 2 * len(matches[p]) < len(ids)]
+    optional: dict[str, tuple[str, int]] = {}
+    for pattern in _group(None, sorted(few, key=_by_ids(matches)), matches):
+        name = _name(pattern)
+        while name in layout.files or name in optional:
+            name += "_"
+        optional[name] = pattern, len(matches[pattern])
+    return replace(layout, optional=optional)
 
 
 def patterns_with_ids(paths: Sequence[str], ids: Collection[str]) -> list[str]:
     """Patterns of further files that at least half of the samples with these ids have."""
     matches = _patterns(_selection(paths))
     few = min(len(ids), _PER_FOLDER)
-    enough = [p for p in matches if "*" not in p and 2 * len(matches[p].keys() & set(ids)) >= few]
+    shared = {p: len(matches[p].keys() & set(ids)) for p in matches if "*" not in p}
+    enough = [p for p, n in shared.items() if 2 * n >= few and n >= min(2, len(ids))]
     return list(_group(None, sorted(enough, key=_by_ids(matches)), matches))
 
 
@@ -193,13 +210,28 @@ def _last_times(
 
 
 def _single_sample(paths: Sequence[str]) -> PatternGroup:
-    """The patterns of a single sample: its id is the first folder, or the first file's name."""
-    first, *others = sorted(paths)
+    """The patterns of a single sample: its id is the first folder, a number that several names
+    have, as in boundary_3.vtp and volume_3.vtu, or the name of the first file."""
+    first, *others = sorted(paths, key=lambda path: (path.endswith((".stl", ".ply")), path))
     folder, slash, _ = first.rstrip("/").partition("/")
     if slash and all(path.startswith(folder + "/") for path in paths):
         return tuple(ID + as_pattern(path.removeprefix(folder)) for path in sorted(paths))
+    numbered = _with_one_number(paths)
+    if numbered:
+        return numbered
     suffix = "/" if first.endswith("/") else PurePosixPath(first).suffix
-    return (ID + suffix, *map(as_pattern, others))
+    folder, slash, _ = first.rstrip("/").rpartition("/")
+    return (f"{as_pattern(folder)}{slash}{ID}{suffix}", *map(as_pattern, others))
+
+
+def _with_one_number(paths: Sequence[str]) -> PatternGroup | None:
+    """The patterns by the number that most of the names have; None where no two have the same."""
+    readings = {path: {s: p for p, s in sorted(_readings(path)) if "*" not in p} for path in paths}
+    numbers = [sample for ids in readings.values() for sample in ids if sample.isdecimal()]
+    best = max(sorted(set(numbers)), key=numbers.count, default="")
+    if numbers.count(best) < 2:
+        return None
+    return tuple(readings[path].get(best, as_pattern(path)) for path in sorted(paths))
 
 
 def _named(group: PatternGroup, earlier: dict[str, tuple[str, ...]]) -> Layout:

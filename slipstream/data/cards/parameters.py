@@ -1,14 +1,13 @@
-"""Numbers that belong to a sample as a whole, from CSV, JSON or YAML.
+"""Numbers that belong to a sample as a whole, from CSV, text, JSON or YAML.
 
 A table has all samples in one file: rows of CSV with a column of ids, a mapping id -> parameters,
 or a list of mappings that each name their id. Otherwise every sample has a file of its own: a
-mapping, or CSV with a header and one row. Names inside mappings are joined with dots.
+mapping, lines `name = value` of text, or CSV with a header and one row. Names inside mappings are
+joined with dots.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -17,35 +16,47 @@ from typing import Any
 
 from slipstream.core.checked_yaml import WrittenReal, read_yaml
 from slipstream.core.files import check_regular
-from slipstream.data.cards.patterns import sample_id
+from slipstream.data.cards.patterns import as_expression, sample_id
+from slipstream.data.cards.tables import COMMA_NUMBER, read_table, read_text
 
-SUFFIXES = (".csv", ".json", ".yaml", ".yml")
+SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".yaml", ".yml")
 
 ParameterRow = dict[str, Any]
 
 
-def read_parameter_table(path: Path, column: str) -> dict[str, ParameterRow]:
-    """The parameters of all samples by id; `column` is the name of the id in a list of rows."""
+def read_parameter_table(
+    path: Path, column: str, id_pattern: str | None = None
+) -> dict[str, ParameterRow]:
+    """The parameters of all samples by id; `column` is the name of the id in a list of rows.
+
+    With `id_pattern`, as "run_{id}", the table writes ids in this way; other rows are left out.
+    """
     value = read_parameter_rows(path)
     if isinstance(value, dict):
         if not all(isinstance(row, dict) for row in value.values()):
             raise ValueError(
                 f"{path} must map every id to its parameters, got a mapping of numbers"
             )
-        return _by_id(path, ((name, _flat(path, row)) for name, row in value.items()))
+        return _by_id(path, ((key, _flat(path, row)) for key, row in value.items()), id_pattern)
     for row in value:
         if row.get(column) in (None, ""):
             raise ValueError(
                 f"{path} must have the id of every row in {column!r}, got one with only"
                 f" {', '.join(key for key in row if key is not None) or 'nothing'}"
             )
-    return _by_id(path, ((str(row[column]), row) for row in value))
+    return _by_id(path, ((str(row[column]), row) for row in value), id_pattern)
 
 
-def _by_id(path: Path, rows: Iterable[tuple[str, ParameterRow]]) -> dict[str, ParameterRow]:
+def _by_id(
+    path: Path, rows: Iterable[tuple[str, ParameterRow]], id_pattern: str | None
+) -> dict[str, ParameterRow]:
     table: dict[str, ParameterRow] = {}
+    expression = None if id_pattern is None else as_expression(id_pattern)
     for text, row in rows:
-        name = sample_id(text)
+        match = expression.fullmatch(text.strip()) if expression else None
+        if expression and not match:
+            continue
+        name = sample_id(match["id"] if match else text)
         if name in table:
             raise ValueError(f"{path} must have one row for {name!r}, got two")
         table[name] = row
@@ -86,8 +97,10 @@ def read_parameter_rows(path: Path) -> dict[str, Any] | list[ParameterRow]:
         raise ValueError(f"{path} must be a file of parameters, got none")
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path} must end with one of {', '.join(SUFFIXES)}, got {path.suffix!r}")
-    if path.suffix.lower() == ".csv":
-        return _read_csv(path)
+    if path.suffix.lower() in (".csv", ".tsv"):
+        return read_table(path)
+    if path.suffix.lower() == ".txt":
+        return read_text(path)
     value = _read_json(path) if path.suffix.lower() == ".json" else read_yaml(path).value
     if isinstance(value, dict):
         return {str(key): entry for key, entry in value.items()}
@@ -109,8 +122,10 @@ def parameter_numbers(
     parsed = [as_number(item) for item in values]
     if len(parsed) != components or any(number is None for number in parsed):
         what = "a number" if components == 1 else f"{components} numbers"
-        empty = " (nothing)" if value in ("", None) else ""
-        raise ValueError(f"{path.name}: {key!r} must be {what}, got {value!r:.200}{empty}")
+        hint = " (nothing)" if value in ("", None) else ""
+        if any(isinstance(v, str) and COMMA_NUMBER.fullmatch(v.strip()) for v in values):
+            hint = " (a comma may stand for a thousand: write a decimal point)"
+        raise ValueError(f"{path.name}: {key!r} must be {what}, got {value!r:.200}{hint}")
     numbers = [number for number in parsed if number is not None]
     return numbers[0] if components == 1 else numbers
 
@@ -137,36 +152,6 @@ def _flat(path: Path, row: Mapping[Any, Any], prefix: str = "") -> ParameterRow:
             )
         flat |= inside
     return flat
-
-
-def _read_csv(path: Path) -> list[ParameterRow]:
-    """Rows by the names of the header; commas, semicolons or tabs between the values."""
-    try:
-        text = path.read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} must be CSV in UTF-8, got other bytes") from None
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if len(lines) < 2:
-        raise ValueError(f"{path} must have a header and rows, got {len(lines)} lines")
-    delimiter = max(",;\t", key=lines[0].count)
-    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True)
-    try:
-        header, *lists = reader
-    except csv.Error as error:
-        raise ValueError(f"{path} must be CSV, got {error} in line {reader.line_num}") from None
-    header = [name.strip() for name in header]
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        raise ValueError(f"{path} must have different names in its header, got {twice[0]!r} twice")
-    rows = []
-    for number, values in enumerate(lists, start=2):
-        if len(values) != len(header):
-            raise ValueError(
-                f"{path} must have {len(header)} values in every row, got {len(values)} in row"
-                f" {number}"
-            )
-        rows.append(dict(zip(header, (value.strip() for value in values), strict=True)))
-    return rows
 
 
 def _read_json(path: Path) -> Any:

@@ -62,7 +62,7 @@ def find_files(raw: Path, pattern: str) -> dict[str, Path]:
     Without `{id}` the one file belongs to every sample and has the id "".
     """
     paths: dict[str, Path] = {}
-    expression = _expression(pattern)
+    expression = as_expression(pattern)
     for path in sorted(set(_candidates(raw, pattern))):
         name = path.relative_to(raw).as_posix() + ("/" if pattern.endswith("/") else "")
         match = expression.fullmatch(name)
@@ -94,7 +94,7 @@ def _candidates(folder: Path, pattern: str) -> Iterator[Path]:
             yield from _candidates(here, rest)
 
 
-def _expression(pattern: str) -> re.Pattern[str]:
+def as_expression(pattern: str) -> re.Pattern[str]:
     """The pattern as a regular expression, in which every further `{id}` is the same text."""
     parts = re.split(r"(\{id\}|\*\*/|\*|\?)", pattern)
     text = {"{id}": r"(?P<id>[^/]+)", "**/": r"(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]"}

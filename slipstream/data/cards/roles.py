@@ -191,7 +191,7 @@ def _guess_pressure(role: str, numbers: Numbers, openfoam: bool, speed: float | 
         offset = f"{ATMOSPHERE:.0f}" if _near_atmosphere(mean) else "that of the inflow"
         advice = f"pressure with a mean of {mean:.6g} looks absolute: subtract {offset}?"
         return Guess(role, "Pa", absolute, advice)
-    if openfoam and speed and 0.05 < largest / speed**2 < 20:
+    if openfoam and speed and 0.05 < largest / speed / speed < 20:  # speed**2 may overflow
         reason = f"OpenFOAM's names, and up to {largest:.3g} at speeds up to {speed:.3g}: kinematic"
         return Guess(role, "m^2/s^2", reason)
     if largest <= 2:

@@ -33,10 +33,14 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class SampleArrays:
-    """The arrays of a sample by field, coordinates first, and how many rows were left out."""
+    """The arrays of a sample by field, coordinates first."""
 
     arrays: Arrays
     left_out: int
+    """Rows outside of the box, and rows that are not finite."""
+    undecided: float
+    """The share of the area, 0 to 1, on which computed normals are not known to point out of the
+    body."""
 
 
 def read_arrays(card: Card, paths: Mapping[str, Path]) -> SampleArrays:
@@ -50,9 +54,10 @@ def read_arrays(card: Card, paths: Mapping[str, Path]) -> SampleArrays:
         other = read_mesh(paths[file], card.wanted(file), regions=regions)
         arrays.update(_values(card, file, other, _matched(card, places, other, mesh.name)))
     computed = {e.field.name: e.value for e in card.entries if isinstance(e.value, ComputedValue)}
+    undecided = 0.0
     for name, value in computed.items():
         if value.what == "normals":
-            arrays[name] = _normals(mesh, card)
+            arrays[name], undecided = _normals(mesh, card)
     del mesh
     kept = _kept(card, arrays)
     if kept is not None:
@@ -62,7 +67,8 @@ def read_arrays(card: Card, paths: Mapping[str, Path]) -> SampleArrays:
             arrays[name] = _distances(arrays[card.coords.name], paths[value.to])
     if any(card.subtract):  # in double: differences of large float32 numbers would lose digits
         arrays[card.coords.name] = arrays[card.coords.name] - np.asarray(card.subtract, np.float64)
-    return SampleArrays(arrays, 0 if kept is None else len(places) - int(kept.sum()))
+    left_out = 0 if kept is None else len(places) - int(kept.sum())
+    return SampleArrays(arrays, left_out, undecided)
 
 
 def _values(card: Card, file: str, mesh: Mesh, matched: Matched | None) -> Arrays:
@@ -125,11 +131,12 @@ def _kept(card: Card, arrays: Arrays) -> NDArray[np.bool_] | None:
     return None if kept.all() else kept
 
 
-def _normals(mesh: Mesh, card: Card) -> NDArray[Any]:
-    """Normals that point out of the body; on an open surface, which has no inside, to the side
-    that its faces' corners give.
+def _normals(mesh: Mesh, card: Card) -> tuple[NDArray[Any], float]:
+    """Normals, and the share of the area on which they are not known to point out of the body.
 
-    NaN where there is no normal, if the card drops such rows; else ValueError.
+    They point out of each closed surface; on an open one, which has no inside, to the side that
+    its faces' corners give. NaN where there is no normal, if the card drops such rows; else
+    ValueError.
     """
     points, triangles = mesh.triangles()
     cells = triangle_cells(mesh.cells())
@@ -147,7 +154,9 @@ def _normals(mesh: Mesh, card: Card) -> NDArray[Any]:
     if winding.mixed and card.location == "cell":
         inward = cells[turned]
         normals[inward] = -normals[inward]
-    return -normals if turned.any() and not winding.mixed else normals
+    if turned.any() and not winding.mixed:
+        normals = -normals
+    return normals, winding.undecided
 
 
 def _distances(places: NDArray[Any], surface: Path) -> NDArray[Any]:

@@ -8,7 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.geometry import cell_normals, find_winding, open_edges, places, point_normals
+from slipstream.data.geometry import (
+    Winding,
+    cell_normals,
+    find_winding,
+    places,
+    point_normals,
+    triangles_at_open_edges,
+)
 from slipstream.data.meshes import Location, Mesh, triangle_cells
 
 LARGE = 5_000_000
@@ -24,6 +31,16 @@ _NAMES = {1: "vertex", 2: "vertices", 3: "line", 4: "polyline", 23: "quad8"} | _
 
 
 @dataclass(frozen=True)
+class Parts:
+    """Some of the parts of a surface that share no edge with each other."""
+
+    count: int
+    triangles: int
+    open_edges: int
+    """Edges with a face on one side only."""
+
+
+@dataclass(frozen=True)
 class Shape:
     """A mesh without its arrays. None where something was not computed or is not defined."""
 
@@ -35,7 +52,7 @@ class Shape:
     high: tuple[float, ...]
     """Lowest and highest corner of the finite points; NaN where none is finite."""
     non_finite: int = 0
-    """Points with NaN or infinite coordinates; with any, the fields below are None."""
+    """Points whose coordinates are NaN or infinite in float32; with any, all below is None."""
     merged: int | None = None
     """Points that coincide in float32, but not in the file."""
     twins: int | None = None
@@ -46,18 +63,30 @@ class Shape:
     """Triangles of a surface without area, cells of a volume without volume."""
     open_edges: int | None = None
     """Edges of a surface with a face on one side only."""
+    closed: Parts | None = None
+    """Parts of a surface without open edges."""
+    nearly_closed: Parts | None = None
+    """Parts with holes of at most 5 % of their area, which count as closed."""
+    open: Parts | None = None
+    """All other parts: they have no inside."""
     outward: bool | None = None
-    """Whether the faces of a closed surface face outward; None where only some do."""
+    """Whether the faces of a closed surface face outward; None where only some do, or where it is
+    not established which side that is."""
     turned: int | None = None
-    """Triangles of closed surfaces that face inward; computed normals are corrected there."""
+    """Triangles of closed and nearly closed parts that face inward; computed normals are corrected
+    there."""
     clashes: int | None = None
     """Edges at which neighbours face different sides; computed normals do so too."""
+    undecided: float | None = None
+    """The share of the area, 0 to 1, on which it is not established which side is out of the
+    body."""
 
 
 def shape_of(mesh: Mesh) -> Shape:
     points = mesh.points()
     counts, used = _count_cells(mesh)
-    finite = np.isfinite(points).all(1)
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(points.astype(np.float32, copy=False)).all(1)
     low, high = _extent(points[finite] if not finite.all() else points)
     shape = Shape(
         kind=_kind(counts),
@@ -85,7 +114,7 @@ def faults_of(shape: Shape) -> list[str]:
     """What is wrong with the points and with the sides of the faces, a sentence each."""
     sentences = []
     if shape.non_finite:
-        sentences.append(f"{shape.non_finite:,} points have NaN or infinite coordinates")
+        sentences.append(f"{shape.non_finite:,} points have NaN or infinite coordinates in float32")
     if shape.merged:
         middle = ", ".join(
             f"{(a + b) / 2:.10g}" for a, b in zip(shape.low, shape.high, strict=True)
@@ -99,16 +128,31 @@ def faults_of(shape: Shape) -> list[str]:
             "the faces of the closed surface turn inward; computed normals are turned outward"
         )
     elif shape.turned:
+        among = sum(parts.triangles for parts in (shape.closed, shape.nearly_closed) if parts)
         sentences.append(
-            f"{shape.turned:,} triangles of closed surfaces turn inward; computed normals are"
-            " turned outward"
+            f"{shape.turned:,} of the {among:,} triangles of the closed parts turn inward; computed"
+            " normals are turned outward there"
         )
     if shape.clashes:
         sentences.append(
             f"neighbouring faces turn to different sides at {shape.clashes:,} edges of a surface"
             " that is open or has one side only, and so do computed normals"
         )
+    if shape.undecided:
+        sentences.append(
+            f"which side is out of the body is not established for {percent(shape.undecided)} of"
+            " the area (open surfaces, parts that disagree, bodies in one another, tunnels):"
+            " computed normals may point into the body there"
+        )
     return sentences
+
+
+def percent(share: float) -> str:
+    """A share, 0 to 1, in percent, never rounded to none or all: 0.00004 is "<0.1 %"."""
+    if 0 < share < 0.001:
+        return "<0.1 %"
+    digits = 1 if share < 0.1 else 0
+    return ">99 %" if 0.995 <= share < 1 else f"{100 * share:.{digits}f} %"
 
 
 def share_outward(mesh: Mesh, location: Location, normals: NDArray[Any], outward: bool) -> float:
@@ -117,7 +161,8 @@ def share_outward(mesh: Mesh, location: Location, normals: NDArray[Any], outward
         turned = cell_normals(mesh, lenient=True)
     else:
         turned = point_normals(*mesh.triangles(), lenient=True)
-    along = (turned * normals).sum(1) * (1 if outward else -1)
+    with np.errstate(invalid="ignore", over="ignore"):  # normals of a file may be anything
+        along = (turned * normals).sum(1) * (1 if outward else -1)
     known = ~np.isnan(turned[:, 0])
     return float((along[known] > 0).mean()) if known.any() else 1.0
 
@@ -173,18 +218,44 @@ def _surface(shape: Shape, mesh: Mesh, place: NDArray[np.int64]) -> Shape:
     a, b, c = (points[triangles[:, k]].astype(np.float64) for k in range(3))
     vectors = np.cross(b - a, c - a) / 2
     flat = _count_tiny(np.linalg.norm(vectors, axis=1))
-    edges = len(open_edges(place[triangles]))
+    at_open = triangles_at_open_edges(place[triangles])
+    edges = len(at_open)
     winding = find_winding(points, triangles, triangle_cells(mesh.cells()))
-    unsaid = edges or winding.mixed or winding.clashes
+    closed, nearly, open_parts = _parts(place[triangles], at_open, winding)
+    unsaid = edges or winding.mixed or winding.clashes or winding.undecided
     outward = None if unsaid else not winding.turned.any()
     return replace(
         shape,
         degenerate=flat,
         open_edges=edges,
+        closed=closed,
+        nearly_closed=nearly,
+        open=open_parts,
         outward=outward,
         turned=int(winding.turned.sum()),
         clashes=winding.clashes,
+        undecided=winding.undecided,
     )
+
+
+def _parts(
+    corners: NDArray[Any], at_open: NDArray[np.int64], winding: Winding
+) -> tuple[Parts, Parts, Parts]:
+    """The parts of a surface that are closed, nearly closed and open.
+
+    `at_open` is the triangle at each open edge. Parts of triangles without area do not count.
+    """
+    bodies = len(winding.closed)
+    triangles = np.bincount(winding.body, minlength=bodies)
+    edges = np.bincount(winding.body[at_open], minlength=bodies)
+    real = np.zeros(bodies, bool)
+    real[winding.body[(corners != np.roll(corners, 1, axis=1)).all(1)]] = True
+    kinds = (edges == 0, (edges > 0) & winding.closed, (edges > 0) & ~winding.closed)
+    closed, nearly, rest = (
+        Parts(int(k.sum()), int(triangles[k].sum()), int(edges[k].sum()))
+        for k in (kind & real for kind in kinds)
+    )
+    return closed, nearly, rest
 
 
 def _count_tiny(sizes: NDArray[Any]) -> int:

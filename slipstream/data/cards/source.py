@@ -9,6 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from slipstream.data.cards.parameters import (
     ParameterRow,
     find_row,
@@ -18,9 +21,34 @@ from slipstream.data.cards.parameters import (
 )
 from slipstream.data.cards.patterns import ID, find_files
 from slipstream.data.cards.rows import read_arrays
+from slipstream.data.cards.shape import percent
 from slipstream.data.cards.types import Card, ParameterValue
-from slipstream.data.meshes import mesh_info, parts_of, resolve
-from slipstream.data.store import Cloud, Schema, draw_splits
+from slipstream.data.meshes import INTERNAL, mesh_info, parts_of, resolve
+from slipstream.data.store import Cloud, Manifest, Schema, draw_splits
+
+UNDECIDED = "normals_undecided"
+"""The parameter of a sample with the share of its area, 0 to 1, on which computed normals are not
+known to point out of the body; absent where there is none."""
+
+
+def normals_warning(manifest: Manifest) -> list[str]:
+    """A sentence about the samples of a store whose normals may point into the body, or none."""
+    if manifest.origin.schema.computed("normals") is None:
+        return []
+    shares = {
+        sample: float(entry.parameters[UNDECIDED])
+        for sample, entry in manifest.samples.items()
+        if entry.parameters.get(UNDECIDED)
+    }
+    if not shares:
+        return []
+    worst = max(shares, key=lambda sample: shares[sample])
+    return [
+        f"computed normals are not known to point out of the body in {len(shares)} of"
+        f" {len(manifest.samples)} samples, on up to {percent(shares[worst])} of the area"
+        f" ({worst}): open surfaces, parts that disagree, bodies in one another and tunnels have no"
+        " side that is known to be outside"
+    ]
 
 
 @dataclass(frozen=True)
@@ -81,8 +109,13 @@ class MeshSource:
 
     def read(self, sample: str) -> Cloud:
         rows = read_arrays(self.card, self._meshes(sample))
-        note = {"rows_left_out": rows.left_out} if self.card.drop or self.card.box else {}
-        return Cloud(self.schema, rows.arrays, note | self._parameters(sample))
+        note: dict[str, float] = {}
+        if self.card.drop or self.card.box:
+            note["rows_left_out"] = rows.left_out
+        if rows.undecided:
+            note[UNDECIDED] = rows.undecided
+        parameters = self._parameters(sample)
+        return Cloud(self.schema, _divided(self.schema, rows.arrays, parameters), note | parameters)
 
     def _name(self, path: Path) -> str:
         """The path relative to the folder, also outside of it: a .vtm may name blocks anywhere."""
@@ -99,8 +132,11 @@ class MeshSource:
     @cached_property
     def _tables(self) -> dict[str, dict[str, ParameterRow]]:
         """Parameters of all samples, by the table's pattern."""
-        files = [file for file in self.card.parameters if file.id is not None]
-        return {f.file: read_parameter_table(self._path(f.file, ""), f.id or "") for f in files}
+        return {
+            file.file: read_parameter_table(self._path(file.file, ""), file.id, file.id_pattern)
+            for file in self.card.parameters
+            if file.id is not None
+        }
 
     def _path(self, pattern: str, sample: str) -> Path:
         path = self._paths[pattern].get(sample if ID in pattern else "")
@@ -132,7 +168,10 @@ class MeshSource:
         for sample in dict.fromkeys((ids[0], ids[len(ids) // 2], ids[-1])):
             try:
                 meshes = self._meshes(sample)
-                held = {file: mesh_info(meshes[file]).arrays for file in self.card.array_files}
+                held = {
+                    file: mesh_info(meshes[file], regions=self.card.patches or (INTERNAL,)).arrays
+                    for file in self.card.array_files
+                }
             except (ValueError, OSError):
                 continue  # a fault of this sample, not of the card
             try:
@@ -144,3 +183,18 @@ class MeshSource:
                 errors.append(error)
         if errors:
             raise errors[0]
+
+
+def _divided(
+    schema: Schema, arrays: Mapping[str, NDArray[Any]], parameters: Mapping[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """The arrays, each divided by the reference of its field; ValueError where that is 0."""
+    divided = dict(arrays)
+    for field in schema.targets:
+        if field.divided is not None:
+            try:
+                reference = field.divided.of_sample(parameters)
+            except ValueError as error:
+                raise ValueError(f"{field.name}: {error}") from None
+            divided[field.name] = np.asarray(arrays[field.name], np.float64) / reference
+    return divided

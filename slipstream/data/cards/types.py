@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from slipstream.data.meshes import Location, Wanted
-from slipstream.data.store import Field, Schema
+from slipstream.data.store import Computed, Field, Schema
 
 SCHEMA = 1
 
 MatchBy = Literal["order", "coordinates"]
-Computed = Literal["normals", "distance"]
 Corner = tuple[float | None, float | None, float | None]
 
 
@@ -68,6 +67,8 @@ class ParameterFile:
 
     file: str
     id: str | None
+    id_pattern: str | None = None
+    """How the table writes the ids, as "run_{id}"; None where it writes them as they are."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,13 @@ class Card:
         """All that a sample's rows depend on: everything but the splits."""
         value = {"schema": SCHEMA, **asdict(self)}
         del value["splits"]
-        if not self.subtract:  # older stores lack the key, and must stay the same
+        value["coords"] = self.coords.identity()
+        for part in ("features", "targets"):
+            for entry, held in zip(value[part], getattr(self, part), strict=True):
+                entry["field"] = held.field.identity()
+        if not self.subtract:  # older stores lack this key and the next, and must stay the same
             del value["subtract"]
+        for file in value["parameters"]:
+            if file["id_pattern"] is None:
+                del file["id_pattern"]
         return value

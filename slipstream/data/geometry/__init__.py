@@ -1,7 +1,8 @@
 """What is computed from a mesh: normals, orientation, distances, averages, orders of rows.
 
 normals      normals of points and cells, and which points are in a box
-orientation  which faces must be turned for a closed surface to face outward; edges: its edges
+orientation  which faces must be turned for a closed surface to face outward, and where that is not
+             known; edges: its edges; nesting: bodies in one another, tunnels
 distance     exact distance to the nearest of many triangles; boxes: the tree that it searches
 averages     values averaged from the points of a mesh to its cells, and back
 matching     which row of one file belongs to each row of another
@@ -9,7 +10,7 @@ z_order      an order of points in which neighbours are close
 """
 
 from slipstream.data.geometry.averages import cells_to_points, points_to_cells
-from slipstream.data.geometry.edges import open_edges, places
+from slipstream.data.geometry.edges import open_edges, places, triangles_at_open_edges
 from slipstream.data.geometry.matching import Matched, check_order, match_exactly, match_nearly
 from slipstream.data.geometry.normals import (
     NearestTriangle,
@@ -19,13 +20,14 @@ from slipstream.data.geometry.normals import (
     in_box,
     point_normals,
 )
-from slipstream.data.geometry.orientation import find_winding
+from slipstream.data.geometry.orientation import Winding, find_winding
 from slipstream.data.geometry.z_order import z_order_codes
 
 __all__ = [
     "Matched",
     "NearestTriangle",
     "NoNormalError",
+    "Winding",
     "cell_normals",
     "cells_to_points",
     "check_order",
@@ -38,5 +40,6 @@ __all__ = [
     "places",
     "point_normals",
     "points_to_cells",
+    "triangles_at_open_edges",
     "z_order_codes",
 ]

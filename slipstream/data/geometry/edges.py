@@ -67,6 +67,13 @@ def open_edges(corners: NDArray[Any]) -> Whole:
     return edges[left[single]]
 
 
+def triangles_at_open_edges(corners: NDArray[Any]) -> Whole:
+    """The triangle at each of the edges that `open_edges` lists, (E,)."""
+    triangle, edges = edges_between(corners)
+    _, left, single = pair_up(edges)
+    return triangle[left[single]]
+
+
 def components(one: NDArray[Any], other: NDArray[Any], count: int) -> Whole:
     """For each of `count` nodes the number of its component, where `one` is joined to `other`."""
     joins = (np.ones(len(one), bool), (one, other))

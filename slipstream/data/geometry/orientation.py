@@ -8,6 +8,10 @@
 
 Every body faces out of itself, also one inside another: the wall of a cavity faces away from the
 cavity, into the material around it. An open body has no outside and stays as it is.
+
+That a body faces out of the material is established where it is closed, all its faces agree, it
+neither surrounds another body nor lies in one, and it is no tunnel (`nesting`). The share of the
+area for which it is not is `Winding.undecided`.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from slipstream.data.geometry.edges import (
     places,
     whole,
 )
+from slipstream.data.geometry.nesting import boxes_of, faces_out, like_tunnels, nested
 
 _CHUNK = 1 << 18
 _OPEN = 0.05
@@ -43,6 +48,12 @@ class Winding:
     """Triangles to turn, (T,): none of an open body, all of one that is inside out."""
     clashes: int
     """Edges at which two faces disagree even then: in open bodies, and in Moebius strips."""
+    undecided: float
+    """The share of the area, 0 to 1, of bodies that are not known to face out of the material."""
+    body: Whole
+    """The body of each triangle, (T,)."""
+    closed: Mask
+    """Which bodies count as closed: their holes have at most 5 % of their area."""
 
     @property
     def mixed(self) -> bool:
@@ -86,15 +97,36 @@ def find_winding(
     piece, flip = _pieces(meet, count)
     body = _bodies(piece, meet, triangles, face)
     with np.errstate(invalid="ignore", over="ignore"):  # a body that is not finite is not closed
-        volume, area = _volumes(points, triangles, body[face], flip[face])
-        holes = _holes(points, body[face], meet, len(area))
+        bodies = int(body.max(initial=-1)) + 1
+        volume, area = _volumes(points, triangles, body[face], flip[face], bodies)
+        holes = _holes(points, body[face], meet, bodies)
         closed = (holes <= _OPEN * area) & (volume != 0)
     turned = closed[body] & (flip ^ (volume < 0)[body])
     with_area = (area != 0)[body]
     if turned.any():  # bodies without area are turned if all others are
         turned[~with_area] = turned[with_area].all()
     clashes = meet.clash ^ turned[meet.one] ^ turned[meet.other]
-    return Winding(turned[face], int(clashes.sum()))
+    surface = _Surface(points, triangles, body[face], turned[face], volume, area, holes)
+    established = closed & (np.bincount(body[meet.one[clashes]], minlength=bodies) == 0)
+    established &= _agree(surface, piece[face], established)
+    undecided = _undecided(surface, established)
+    return Winding(
+        turned[face], int(clashes.sum()), undecided=undecided, body=body[face], closed=closed
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Surface:
+    """Triangles with the body of each, and the bodies' sizes."""
+
+    points: NDArray[Any]
+    triangles: NDArray[Any]
+    body: Whole
+    turned: Mask
+    """Triangles that are turned, (T,)."""
+    volume: NDArray[np.float64]
+    area: NDArray[np.float64]
+    holes: NDArray[np.float64]
 
 
 def _meetings(points: NDArray[Any], triangles: NDArray[Any], face: NDArray[Any]) -> _Meetings:
@@ -152,10 +184,9 @@ def _bodies(piece: Whole, meet: _Meetings, triangles: NDArray[Any], face: NDArra
 
 
 def _volumes(
-    points: NDArray[Any], triangles: NDArray[Any], body: Whole, flip: Mask
+    points: NDArray[Any], triangles: NDArray[Any], body: Whole, flip: Mask, count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Six times the volume of each body, with the triangles of `flip` turned, and its area."""
-    count = int(body.max(initial=-1)) + 1
     corners = np.maximum(np.bincount(body, minlength=count), 1)
     sums = [np.bincount(body, points[triangles[:, 0], k], count) for k in range(3)]
     middle = np.stack(sums, 1) / corners[:, None]
@@ -177,3 +208,31 @@ def _holes(points: NDArray[Any], body: Whole, meet: _Meetings, count: int) -> ND
     area = hole_areas(points, meet.place, meet.ends[meet.single])
     of_body: NDArray[Any] = np.bincount(body[meet.left[meet.single]], area, count)
     return of_body
+
+
+def _agree(surface: _Surface, piece: Whole, asked: Mask) -> Mask:
+    """Bodies of one piece, and those among `asked` whose pieces agree with each other, (count,)."""
+    first = np.unique(piece, return_index=True)[1]
+    pieces = np.bincount(surface.body[first], minlength=len(surface.area))
+    agree: Mask = pieces == 1
+    for one in np.flatnonzero(asked & (pieces > 1)):
+        rows = np.flatnonzero(surface.body == one)
+        corners = surface.points[surface.triangles[rows]].astype(np.float64)
+        corners[surface.turned[rows]] = corners[surface.turned[rows], ::-1]
+        agree[one] = faces_out(corners, piece[rows])
+    return agree
+
+
+def _undecided(surface: _Surface, established: Mask) -> float:
+    """The share of the area of bodies that are not established to face out of the material."""
+    points, triangles, body, area = surface.points, surface.triangles, surface.body, surface.area
+    total = float(area.sum())
+    if not established.any() or not 0 < total < np.inf:
+        return 1.0 if len(triangles) else 0.0
+    boxes = boxes_of(points, triangles, body, len(area))
+    reach = np.linalg.norm(boxes[1] - boxes[0], axis=1)
+    # A hole adds at most (area * distance / 3) to the volume, whose sign must not depend on it.
+    established = established & (np.abs(surface.volume) > 2 * surface.holes * reach)
+    unclear = like_tunnels(points, triangles, body, boxes, area)
+    unclear |= nested(points, triangles, body, established)
+    return float(area[~established | unclear].sum()) / total

@@ -8,13 +8,16 @@ mesh         reading a mesh in any format; mesh_files: which files on disk are m
 arrays       the arrays that a file holds, and those that a reader wants
 cells        corners of cells, however they are stored; areas; triangles
 parts        files that are published in byte parts
-xml_*        VTK XML (.vtp, .vtu), read here: points and arrays, cells some at a time
+xml_*        VTK XML (.vtp, .vtu), read here: points and arrays, cells some at a time; xml_layout
+             checks lengths and places of all values, also of what VTK reads
 legacy_*     legacy VTK (.vtk), read here in the same way where it is binary
+text_numbers numbers in text, each checked
 ply, stl     PLY, read here; STL, checked here before VTK reads it
 vtk_*        formats that VTK reads: STL, text, structured grids and others; blocks: those of a .vtm
 openfoam     OpenFOAM cases, read by VTK; messages: VTK's errors as exceptions
 requests     what VTK reads is asked for here; guard: of a process with limits (limits), which runs
              reader_process and answers by messaging with the arrays of a loaded mesh
+regions      which patches of a case, or blocks of a .vtm, are read
 """
 
 from slipstream.data.meshes.cells import area_vectors, triangle_cells
@@ -29,7 +32,8 @@ from slipstream.data.meshes.mesh import (
     resolve,
 )
 from slipstream.data.meshes.mesh_files import find_meshes, parts_of, patches_of
-from slipstream.data.meshes.openfoam import INTERNAL, is_case
+from slipstream.data.meshes.openfoam import is_case
+from slipstream.data.meshes.regions import INTERNAL
 from slipstream.data.meshes.vtk_files import SUFFIXES
 
 __all__ = [

@@ -103,6 +103,19 @@ def grid_size(along: Sequence[int]) -> tuple[int, int]:
     return points, math.prod(max(1, count - 1) for count in along) if points else 0
 
 
+_GRID = 100_000_000
+
+
+def check_grid(points: int, most: int, file: str) -> None:
+    """Raise ValueError if a structured grid has more points than its file can have values for.
+
+    That is `most`; a grid without arrays may have 1e8 points, however small its file is.
+    """
+    most = max(most, _GRID)
+    if points > most:
+        raise ValueError(f"{file} must have at most {most} points for its size, got {points}")
+
+
 def as_text(raw: bytes | str) -> str:
     """A name as text: decoded as UTF-8, or as Latin-1 if it is not valid UTF-8."""
     if isinstance(raw, str):

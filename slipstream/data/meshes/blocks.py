@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,9 +15,48 @@ _DEEPEST = 10
 _MOST = 10_000
 
 
-def blocks_of(path: Path) -> list[Path]:
-    """The files with points of a .vtm, in its order."""
-    return [file for file in members_of(path) if file.suffix.lower() != ".vtm"]
+@dataclass(frozen=True)
+class Block:
+    """A file that a .vtm names."""
+
+    name: str
+    """Its name in the .vtm, or that of the file; no other block of the .vtm has it."""
+    file: Path
+    around: tuple[str, ...]
+    """The names of the blocks that it is inside of."""
+
+
+def blocks_of(path: Path) -> list[Block]:
+    """The blocks of a .vtm, in its order; one of them may be a .vtm itself."""
+    whole_name([path])  # it exists, and is a regular file
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # as an unknown encoding
+        raise ValueError(f"{path.name} must be a whole VTK XML file, got {error}") from None
+    blocks: dict[str, Block] = {}
+    stack: list[tuple[ElementTree.Element, tuple[str, ...]]] = [(root, ())]
+    while stack:
+        element, around = stack.pop()
+        if element.tag == "DataSet" and (file := element.get("file")):
+            name = _unused(element.get("name") or Path(file).stem, around, blocks)
+            blocks[name] = Block(name, path.parent / file, around)
+        inner = element.get("name") if element.tag == "Block" else None
+        inside = (*around, inner) if inner else around
+        stack += [(child, inside) for child in reversed(element)]
+    if not blocks:
+        raise ValueError(f"{path.name} must name the files of its blocks, got none")
+    return list(blocks.values())
+
+
+def _unused(name: str, around: tuple[str, ...], blocks: Mapping[str, Block]) -> str:
+    """The name, made longer where another block has it."""
+    if name in blocks:
+        name = "/".join((*around, name))
+    if name in blocks:
+        name = f"{name}_{len(blocks)}"
+    while name in blocks:
+        name += "_"
+    return name
 
 
 def members_of(path: Path) -> list[Path]:
@@ -39,19 +79,7 @@ def _walk(path: Path, around: tuple[Path, ...]) -> Iterator[Path]:
         raise ValueError(f"{outermost} must not contain itself, got {path.name} inside itself")
     if len(around) == _DEEPEST:
         raise ValueError(f"{outermost} must have at most {_DEEPEST} .vtm inside one another")
-    for file in _named(path):
-        yield file
-        if file.suffix.lower() == ".vtm":
-            yield from _walk(file, (*around, here))
-
-
-def _named(path: Path) -> list[Path]:
-    whole_name([path])  # it exists, and is a regular file
-    try:
-        root = ElementTree.parse(path).getroot()
-    except (ElementTree.ParseError, LookupError, ValueError) as error:  # as an unknown encoding
-        raise ValueError(f"{path.name} must be a whole VTK XML file, got {error}") from None
-    files = [path.parent / name for e in root.iter("DataSet") if (name := e.get("file"))]
-    if not files:
-        raise ValueError(f"{path.name} must name the files of its blocks, got none")
-    return files
+    for block in blocks_of(path):
+        yield block.file
+        if block.file.suffix.lower() == ".vtm":
+            yield from _walk(block.file, (*around, here))

@@ -15,6 +15,9 @@ CHUNK = 1 << 15
 _THIN = (1, 2, 3, 4)  # vertices and lines
 STRIP, PIXEL, POLYGON = 6, 8, 7
 _FLAT = (5, POLYGON, 9)  # triangle, polygon, quadrangle
+_CORNERS = np.zeros(256, np.int64)
+_CORNERS[[1, 3, 5, PIXEL, 9, 10, 11, 12, 13, 14]] = 1, 2, 3, 4, 4, 4, 8, 8, 6, 5
+"""How many corners a cell of each type has; 0 where that may be any number, or is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,13 @@ class Cells:
             low, high = (chunk.corners.min(), chunk.corners.max()) if len(chunk.corners) else (0, 0)
             if (chunk.sizes < 1).any():
                 raise ValueError(f"every cell of {self.file} must have corners, got some without")
+            needed = _CORNERS[np.clip(chunk.types, 0, 255)]
+            if (wrong := (needed > 0) & (needed != chunk.sizes)).any():
+                at = int(wrong.argmax())
+                raise ValueError(
+                    f"cells of VTK's type {chunk.types[at]} in {self.file} must have {needed[at]}"
+                    f" corners, got {chunk.sizes[at]}"
+                )
             if low < 0 or high >= self.points:
                 raise ValueError(
                     f"the cells of {self.file} must have corners among its {self.points} points,"

@@ -18,6 +18,7 @@ from slipstream.data.meshes.cells import CHUNK, POLYGON, Cells, Chunk
 from slipstream.data.meshes.legacy_header import CellBlock, LegacyHeader
 from slipstream.data.meshes.legacy_words import Block
 from slipstream.data.meshes.parts import open_parts
+from slipstream.data.meshes.text_numbers import next_numbers
 
 _POLYHEDRON = 42
 _Part = tuple[int, NDArray[np.int64], NDArray[Any]]
@@ -74,8 +75,33 @@ class LegacyFile:
 
         return Cells(self.name, section.cells, self.info.points, chunks)
 
+    def check_cells(self) -> None:
+        """Raise ValueError for corners that are no points; VTK reads them without looking."""
+        with open_parts(self.paths) as file:
+            for section in self.header.cells:
+                types = self._types(section)
+                if section.offsets:
+                    begins, corners = _take(file, section.offsets), _take(file, section.corners)
+                    _check_offsets(begins, len(corners), self.name)
+                    if len(begins) and (begins[0] != 0 or begins[-1] != len(corners)):
+                        raise ValueError(
+                            f"the offsets of cells in {self.name} must end with {len(corners)}, the"
+                            f" number of corners, got {begins[-1]}"
+                        )
+                else:
+                    corners = _take(file, section.corners)
+                    begins = _lengths_at(corners, section.cells, self.name)
+                    corners = np.delete(corners, begins[:-1])
+                low, high = (corners.min(), corners.max()) if len(corners) else (0, 0)
+                polyhedra = (types == _POLYHEDRON).any()  # they list counts among their corners
+                if not polyhedra and len(corners) and not 0 <= low <= high < self.info.points:
+                    raise ValueError(
+                        f"the cells of {self.name} must have corners among its {self.info.points}"
+                        f" points, got numbers from {low} to {high}"
+                    )
+
     def _types(self, section: CellBlock) -> NDArray[np.uint8]:
-        if section.name == "POLYGONS":
+        if section.name != "CELLS":
             return np.full(section.cells, POLYGON, np.uint8)
         block = self.header.types
         if block is None or block.count != section.cells:
@@ -101,10 +127,14 @@ def _by_offsets(file: io.BufferedReader, section: CellBlock, name: str) -> Itera
     for first in range(0, section.cells, CHUNK):
         bounds = _take(file, offsets, first, min(CHUNK, section.cells - first) + 1)
         bounds = bounds.astype(np.int64, copy=False)
-        if (np.diff(bounds) < 0).any() or bounds[0] < 0 or bounds[-1] > total:
-            raise ValueError(f"the offsets of cells in {name} must rise, got a fall or too much")
+        _check_offsets(bounds, total, name)
         here = _take(file, corners, int(bounds[0]), int(bounds[-1] - bounds[0]))
         yield first, bounds[:-1] - bounds[0], here
+
+
+def _check_offsets(bounds: NDArray[Any], total: int, name: str) -> None:
+    if len(bounds) and ((np.diff(bounds) < 0).any() or bounds[0] < 0 or bounds[-1] > total):
+        raise ValueError(f"the offsets of cells in {name} must rise, got a fall or too much")
 
 
 def _by_lengths(file: io.BufferedReader, section: CellBlock, name: str) -> Iterator[_Part]:
@@ -124,8 +154,8 @@ def _lengths_at(numbers: NDArray[Any], cells: int, name: str) -> NDArray[np.int6
 
     A triangle and a quadrangle, 3, 0, 1, 2, 4, 1, 2, 3, 4, have lengths at 0 and 4 and end at 9.
     """
-    width = int(numbers[0]) + 1 if len(numbers) else 0
-    if len(numbers) == cells * width and (numbers[::width] == width - 1).all():
+    width = int(numbers[0]) + 1 if len(numbers) else 1
+    if width > 0 and len(numbers) == cells * width and (numbers[::width] == width - 1).all():
         return np.arange(cells + 1) * width
     places = np.empty(cells + 1, np.int64)
     place, lengths = 0, memoryview(numbers)  # type: ignore[arg-type]
@@ -144,9 +174,16 @@ def _lengths_at(numbers: NDArray[Any], cells: int, name: str) -> NDArray[np.int6
 def _take(
     file: io.BufferedReader, block: Block | None, first: int = 0, count: int | None = None
 ) -> NDArray[Any]:
-    """Values in the byte order of this machine; the file has the most significant byte first."""
+    """Values in the byte order of this machine; the file has the most significant byte first.
+
+    Of a text all are read.
+    """
     if block is None:
         return np.empty(0, np.int64)
+    if block.text:
+        file.seek(block.place)
+        parts = next_numbers(file, block.count, block.dtype)
+        return np.concatenate([np.empty(0, block.dtype), *parts])
     values = np.empty(block.count if count is None else count, block.dtype)
     file.seek(block.place + first * values.itemsize)
     if file.readinto(values.view(np.uint8)) != values.nbytes:  # type: ignore[arg-type]

@@ -14,11 +14,13 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from slipstream.data.meshes.arrays import (
+    LOCATIONS,
     ArrayInfo,
     Location,
     MeshInfo,
     as_text,
     check_array_count,
+    check_grid,
     grid_size,
 )
 from slipstream.data.meshes.legacy_words import Block, Words
@@ -64,6 +66,8 @@ def scan_legacy(paths: Sequence[Path]) -> LegacyHeader:
         except (ValueError, EOFError) as error:
             raise ValueError(f"{name} must be a whole legacy VTK file, got {error}") from None
     points, cells = scan.counts()
+    if scan.kind in _STRUCTURED:
+        check_grid(points, size, name)
     info = MeshInfo(points, cells, tuple(info for info, _ in scan.arrays))
     held = None if scan.kind in _STRUCTURED else scan.points
     return LegacyHeader(name, scan.words.binary, info, held, scan.cells, scan.types, scan.arrays)
@@ -88,6 +92,8 @@ class _Scan:
     """Numbers of offsets and corners that the next sections hold, since version 5."""
     location: Location | None = None
     rows: int = 0
+    declared: dict[Location, int] = field(default_factory=dict)
+    """Rows of POINT_DATA and CELL_DATA."""
 
     def run(self) -> None:
         words = self.words
@@ -108,7 +114,9 @@ class _Scan:
             raise ValueError(f"the data set {self.kind}, not {known} or {_STRUCTURED[-1]}")
         while section := words.word(last=True):
             self.section(section.upper())
+        words.check_ends()
         self.check_structured()
+        self.check_rows()
 
     def section(self, name: str) -> None:
         words = self.words
@@ -127,13 +135,13 @@ class _Scan:
             self.step_cells(name)
         elif name in ("POINT_DATA", "CELL_DATA"):
             self.location = "point" if name == "POINT_DATA" else "cell"
-            self.rows = words.number()
+            self.rows = self.declared[self.location] = words.number()
         elif name in (*_COMPONENTS, "GLOBAL_IDS", "PEDIGREE_IDS", "EDGE_FLAGS"):
             self.step_array(words.word(), _COMPONENTS.get(name, 1), self.rows, words.word())
         elif name == "TEXTURE_COORDINATES":
             self.step_array(words.word(), words.number(), self.rows, words.word())
         elif name == "COLOR_SCALARS":
-            self.step_array(words.word(), words.number(), self.rows, "unsigned_char")
+            self.step_colors(words.word(), words.number())
         elif name in ("ORIGIN", "SPACING", "ASPECT_RATIO"):
             for _ in range(3):
                 float(words.word())
@@ -160,6 +168,14 @@ class _Scan:
             raise ValueError(f"{points} points, not the {self.counts()[0]} of its DIMENSIONS")
         if self.kind == "RECTILINEAR_GRID" and tuple(self.axes) != self.along:
             raise ValueError(f"coordinates {self.axes}, not the {self.along} of its DIMENSIONS")
+
+    def check_rows(self) -> None:
+        for location, count in zip(LOCATIONS, self.counts(), strict=True):
+            if self.declared.get(location, count) != count:
+                raise ValueError(
+                    f"{location.upper()}_DATA of {self.declared[location]} rows, not the {count} of"
+                    " its geometry"
+                )
 
     def step_dimensions(self) -> None:
         self.along = tuple(self.words.number() for _ in range(3))
@@ -190,15 +206,28 @@ class _Scan:
         self.cells[-1].corners = self.words.skip(self.sizes[1], self.words.word())
 
     def step_scalars(self) -> None:
-        name, kind, *more = self.words.line().split()
+        name, kind, components = (*self.words.line().split(), "", "", "")[:3]
         if self.words.word().upper() != "LOOKUP_TABLE":
             raise ValueError(f"SCALARS {name} without LOOKUP_TABLE")
         self.words.word()
-        self.step_array(name, int(more[0]) if more else 1, self.rows, kind)
+        components = components or "1"
+        if not re.fullmatch("[1-9][0-9]{0,8}", components):
+            raise ValueError(f"SCALARS {name} of {components[:40]!r} components")
+        self.step_array(name, int(components), self.rows, kind)
 
     def step_table(self) -> None:
         self.words.word()
-        self.words.skip(4 * self.words.number(), "unsigned_char")
+        self.words.skip(4 * self.words.number(), self.color_kind())
+
+    def step_colors(self, name: str, components: int) -> None:
+        block = self.words.skip(components * self.rows, self.color_kind())
+        if self.location:
+            info = ArrayInfo(name, self.location, components, self.rows, "uint8")
+            self.arrays.append((info, block))
+
+    def color_kind(self) -> str:
+        """In text colours go from 0 to 1."""
+        return "unsigned_char" if self.words.binary else "float"
 
     def step_field(self) -> None:
         words = self.words

@@ -6,7 +6,7 @@
 
 Formats: VTK XML (.vtp, .vtu; structured .vti, .vts, .vtr), legacy VTK (.vtk), VTK
 multi-block (.vtm), STL, PLY, and OpenFOAM cases (a case's folder or its .foam file). The blocks of
-a .vtm are joined into one mesh.
+a .vtm are joined into one mesh; of one made from an OpenFOAM case, the volume is read.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 
 from slipstream.data.meshes import cells as of_cells
 from slipstream.data.meshes.arrays import ArrayInfo, Location, MeshInfo, Wanted, resolve
-from slipstream.data.meshes.blocks import blocks_of
 from slipstream.data.meshes.cells import Cells
 from slipstream.data.meshes.legacy_file import LegacyFile
 from slipstream.data.meshes.legacy_header import scan_legacy
 from slipstream.data.meshes.limits import memory_named
 from slipstream.data.meshes.loaded import LoadedMesh
-from slipstream.data.meshes.openfoam import INTERNAL
+from slipstream.data.meshes.regions import INTERNAL, chosen_blocks
 from slipstream.data.meshes.requests import Request, kind_of, name_of
 from slipstream.data.meshes.vtk_data import as_loaded, volumes_of
 from slipstream.data.meshes.vtk_files import XML, check_not_empty, check_rows
 from slipstream.data.meshes.xml_file import XmlFile
-from slipstream.data.meshes.xml_header import scan_xml, together
+from slipstream.data.meshes.xml_header import together
+from slipstream.data.meshes.xml_layout import scan_xml
 
 __all__ = [
     "ArrayInfo",
@@ -132,17 +132,17 @@ class _FileMesh(Mesh):
         return Request(self._file.paths, wanted=()).read()
 
 
-def mesh_info(path: Path | Sequence[Path]) -> MeshInfo:
+def mesh_info(path: Path | Sequence[Path], *, regions: Sequence[str] = (INTERNAL,)) -> MeshInfo:
     """The contents of a file; values are read only for STL, PLY and OpenFOAM.
 
-    Of a .vtm only arrays are listed that all its blocks have.
+    Of a .vtm only arrays are listed that all its blocks, or those of the `regions`, have.
     """
     paths = _paths(path)
     kind = kind_of(paths)
     if kind == ".vtm":
-        return together([mesh_info(block) for block in blocks_of(paths[0])])
+        return together([mesh_info(block) for block in chosen_blocks(paths[0], regions)])
     file = _open(paths, kind)
-    return file.info if file else Request(paths, wanted=None).info()
+    return file.info if file else Request(paths, wanted=None, regions=regions).info()
 
 
 def read_mesh(
@@ -155,10 +155,11 @@ def read_mesh(
     """Read a mesh and the wanted arrays only; several paths are the byte parts of one file.
 
     With `later` an array is read when it is asked for, if the format allows it. Of an OpenFOAM case
-    the last time step is read, in these `regions`: internalMesh, or names of patches. ValueError,
-    with one sentence, for a file that is missing, empty, truncated or of an unknown format, for an
-    array that is absent, at the other location, or of another number of components, and for a file
-    on which VTK crashes or exceeds the limits on memory and time (limits.py).
+    the last time step is read, in these `regions`: internalMesh, or patches by name or pattern,
+    which in a .vtm are blocks. ValueError, with one sentence, for a file that is missing, empty,
+    truncated or of an unknown format, for an array that is absent, at the other location, or of
+    another number of components, and for a file on which VTK crashes or exceeds the limits on
+    memory and time (limits.py).
     """
     paths = _paths(path)
     kind = kind_of(paths)

@@ -8,6 +8,7 @@ from pathlib import Path
 from slipstream.core.folders import OnError, walk
 from slipstream.data.meshes.blocks import members_of
 from slipstream.data.meshes.openfoam import case_folder, is_case, times_of
+from slipstream.data.meshes.regions import patches_of_blocks
 from slipstream.data.meshes.vtk_files import SUFFIXES
 
 
@@ -49,7 +50,9 @@ def parts_of(mesh: Path) -> list[Path]:
 
 
 def patches_of(case: Path) -> list[str]:
-    """The names of the patches of an OpenFOAM case."""
+    """The names of the patches of an OpenFOAM case, or of a .vtm made from one."""
+    if case.suffix.lower() == ".vtm":
+        return patches_of_blocks(case)
     file = case_folder(case) / "constant" / "polyMesh" / "boundary"
     if not file.is_file():
         return []

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from slipstream.core.extras import need
 from slipstream.core.files import check_regular
-from slipstream.core.plain_checks import check_choice
-from slipstream.data.meshes.arrays import ArrayInfo, Wanted, resolve
+from slipstream.data.meshes.arrays import ArrayInfo, Wanted, as_text, resolve
 from slipstream.data.meshes.messages import vtk_errors
+from slipstream.data.meshes.regions import choose_regions
 from slipstream.data.meshes.vtk_data import joined_data
 from slipstream.data.meshes.vtk_files import keep_wanted
 
-INTERNAL = "internalMesh"
 CASE = ".foam"
 """The suffix of the empty file that marks a case; ParaView takes .openfoam for the same."""
 
@@ -43,7 +42,7 @@ def _is_number(text: str) -> bool:
 
 
 def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str]) -> Any:
-    """The regions joined into one data set: internalMesh, or one or more patches by name.
+    """The regions joined into one data set: internalMesh, or patches by name, pattern or group.
 
     OpenFOAM's fields are cell data.
     """
@@ -51,22 +50,42 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
     _check_mesh(folder)
     with vtk_errors(folder.name):
         reader = _opened(folder)
-    names = [reader.GetCellArrayName(i) for i in range(reader.GetNumberOfCellArrays())]
+    arrays = _by_text(reader.GetCellArrayName, reader.GetNumberOfCellArrays())
+    names = list(arrays)
     chosen = names if wanted is None else [_name(want, names, folder.name) for want in wanted]
-    patches = (reader.GetPatchArrayName(i) for i in range(reader.GetNumberOfPatchArrays()))
-    known = {name.removeprefix("patch/"): name for name in patches}
+    listed = _by_text(reader.GetPatchArrayName, reader.GetNumberOfPatchArrays())
+    known = {
+        name.removeprefix("patch/"): raw for name, raw in listed.items() if not _is_group(name)
+    }
     if not known:
         raise ValueError(f"{folder.name} must have a boundary that VTK can read, got none")
-    for region in regions:
-        check_choice(f"a region of {folder.name}", region, known)
+    groups = {name: raw for name, raw in listed.items() if _is_group(name)}
+    selected = choose_regions(regions, known, groups, f"a region of {folder.name}")
     with vtk_errors(folder.name):
-        blocks = _read(reader, [known[region] for region in regions], chosen)
-        by_region = dict(_leaves(blocks))
+        by_region = dict(_leaves(_read(reader, selected.values(), map(arrays.get, chosen))))
     for region in regions:
-        if region not in by_region or not by_region[region].GetNumberOfPoints():
+        if region in known and not _points(by_region.get(region)):
             raise ValueError(f"{region} of {folder.name} must have at least one point, got none")
-        keep_wanted(by_region[region], wanted, f"{region} of {folder.name}")
-    return joined_data([by_region[region] for region in regions], folder.name)
+    ordered = dict.fromkeys((*(name for name in selected if name in by_region), *by_region))
+    full = [name for name in ordered if _points(by_region[name])]
+    if not full:
+        raise ValueError(f"{', '.join(regions)} of {folder.name} must have points, got none")
+    for name in full:
+        keep_wanted(by_region[name], wanted, f"{name} of {folder.name}")
+    return joined_data([by_region[name] for name in full], folder.name)
+
+
+def _by_text(name_at: Callable[[int], str | bytes], count: int) -> dict[str, str | bytes]:
+    """Names as text, with what VTK calls them: bytes, where they are not UTF-8."""
+    return {as_text(raw): raw for raw in map(name_at, range(count))}
+
+
+def _is_group(patch: str) -> bool:
+    return patch.startswith("group/")
+
+
+def _points(data: Any) -> int:
+    return 0 if data is None else int(data.GetNumberOfPoints())
 
 
 def _check_mesh(folder: Path) -> None:
@@ -97,7 +116,7 @@ def _name(wanted: Wanted, names: Sequence[str], file: str) -> str:
     return resolve(wanted, held, file).name
 
 
-def _read(reader: Any, patches: Sequence[str], arrays: Sequence[str]) -> Any:
+def _read(reader: Any, patches: Iterable[Any], arrays: Iterable[Any]) -> Any:
     reader.DisableAllPatchArrays()
     reader.DisableAllCellArrays()
     reader.DisableAllPointArrays()
@@ -122,4 +141,4 @@ def _leaves(blocks: Any) -> Iterator[tuple[str, Any]]:
         if block is not None and block.IsA("vtkMultiBlockDataSet"):
             yield from _leaves(block)
         elif block is not None:
-            yield blocks.GetMetaData(index).Get(key), block
+            yield as_text(blocks.GetMetaData(index).Get(key)), block

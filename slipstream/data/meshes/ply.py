@@ -33,6 +33,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from slipstream.data.meshes.text_numbers import numbers
+
 Columns = dict[str, NDArray[Any]]
 
 _TYPES = {
@@ -77,6 +79,8 @@ def read_ply(path: Path) -> PlyMesh:
             tables, place = {}, 0
             for element in elements:
                 tables[element.name], place = _table(element, body, place)
+            if place != body.size:
+                raise ValueError(f"{body.size - place} {body.unit} after its last row")
             return _mesh(tables)
         except (ValueError, LookupError, OverflowError) as error:
             raise ValueError(f"{path.name} must be a whole PLY file, got {error}") from None
@@ -92,20 +96,44 @@ def _header(file: io.BufferedReader) -> tuple[Literal["<", ">"] | None, list[_El
             case ["format", kind, _]:
                 pass
             case ["element", name, rows]:
+                if any(element.name == name for element in elements):
+                    raise ValueError(f"two elements called {name}")
                 elements.append(_Element(name, int(rows)))
             case ["property", "list", length, dtype, name]:
-                elements[-1].columns[name] = _TYPES[dtype], _TYPES[length]
+                _add_column(elements, name, _type(dtype), _type(length))
             case ["property", dtype, name]:
-                elements[-1].columns[name] = _TYPES[dtype], None
+                _add_column(elements, name, _type(dtype), None)
             case ["end_header"]:
                 if kind not in _ORDERS:
                     raise ValueError(f"the format {kind!r}")
                 return _ORDERS[kind], elements
+            case [] | ["comment" | "obj_info", *_]:
+                pass
+            case other:
+                raise ValueError(f"the line {' '.join(other)[:40]!r} in its header")
     raise ValueError("a header without end_header")
+
+
+def _type(name: str) -> str:
+    if name not in _TYPES:
+        raise ValueError(f"a property of the unknown type {name[:40]!r}")
+    return _TYPES[name]
+
+
+def _add_column(elements: list[_Element], name: str, dtype: str, length: str | None) -> None:
+    if not elements:
+        raise ValueError(f"the property {name} of no element")
+    if name in elements[-1].columns:
+        raise ValueError(f"two properties called {name} in {elements[-1].name}")
+    if length and length[0] == "f":
+        raise ValueError(f"lists in {name} with lengths that are no integers")
+    elements[-1].columns[name] = dtype, length
 
 
 class _Text:
     """The body of a text file, in which the place of a value is the number of its word."""
+
+    unit = "words"
 
     def __init__(self, text: bytes) -> None:
         self._words = text.split()
@@ -116,14 +144,16 @@ class _Text:
         return 1
 
     def number(self, place: int, dtype: str) -> int:
-        return int(self._words[place])
+        return int(numbers([self._words[place]], dtype)[0])
 
     def values(self, places: NDArray[np.int64], dtype: str) -> NDArray[Any]:
-        return self._array[places].astype(np.float64).astype(dtype)
+        return numbers(self._array[places], dtype)
 
 
 class _Binary:
     """The body of a binary file, in which the place of a value is its first byte."""
+
+    unit = "bytes"
 
     def __init__(self, raw: bytes, order: Literal["<", ">"]) -> None:
         self._raw, self._bytes, self._order = raw, np.frombuffer(raw, np.uint8), order

@@ -11,13 +11,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from slipstream.data.meshes.arrays import ArrayInfo, MeshInfo, Wanted
-from slipstream.data.meshes.blocks import blocks_of
 from slipstream.data.meshes.guard import GUARD
 from slipstream.data.meshes.limits import current_limits
 from slipstream.data.meshes.loaded import LoadedMesh
 from slipstream.data.meshes.mesh_files import parts_of
-from slipstream.data.meshes.openfoam import CASE, INTERNAL, case_folder, is_case
+from slipstream.data.meshes.openfoam import CASE, case_folder, is_case
 from slipstream.data.meshes.parts import joined, whole_name
+from slipstream.data.meshes.regions import INTERNAL, chosen_blocks
 from slipstream.data.meshes.stl import whole_stl
 from slipstream.data.meshes.vtk_files import SUFFIXES
 
@@ -74,7 +74,7 @@ class Request:
             if kind == CASE:
                 files = [self.paths[0]]
             elif kind == ".vtm":
-                files = blocks_of(self.paths[0])
+                files = chosen_blocks(self.paths[0], self.regions)
             else:
                 files = [copies.enter_context(joined(self.paths))]
             for index, file in enumerate(files):

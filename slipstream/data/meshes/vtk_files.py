@@ -16,11 +16,12 @@ from slipstream.data.meshes.arrays import (
     check_array_count,
     resolve,
 )
+from slipstream.data.meshes.legacy_file import LegacyFile
 from slipstream.data.meshes.legacy_header import scan_legacy
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.ply import read_ply
 from slipstream.data.meshes.vtk_data import as_listed, as_polydata, attributes, info_of
-from slipstream.data.meshes.xml_header import scan_xml
+from slipstream.data.meshes.xml_layout import check_for_vtk, scan_xml
 
 XML = {
     ".vtp": ("PolyData", "UnstructuredGrid"), ".vtu": ("PolyData", "UnstructuredGrid"),
@@ -57,6 +58,7 @@ def _load_xml(path: Path, wanted: Sequence[Wanted] | None) -> Any:
     if header.kind not in kinds:
         raise ValueError(f"{path.name} must hold {' or '.join(kinds)}, got {header.kind!r}")
     chosen = declared.arrays if wanted is None else _resolved(wanted, declared, path.name)
+    check_for_vtk(path, header, chosen)
     reader = getattr(need("vtkmodules.vtkIOXML", "mesh"), f"vtkXML{header.kind}Reader")()
     with vtk_errors(path.name):
         reader.SetFileName(str(path))
@@ -74,7 +76,9 @@ def _load_xml(path: Path, wanted: Sequence[Wanted] | None) -> Any:
 
 
 def _load_legacy(path: Path, wanted: Sequence[Wanted] | None) -> Any:
-    declared = scan_legacy([path]).info
+    header = scan_legacy([path])
+    LegacyFile((path,), header).check_cells()
+    declared = header.info
     _resolved(wanted or (), declared, path.name)
     reader = need("vtkmodules.vtkIOLegacy", "mesh").vtkDataSetReader()
     for kind in _LEGACY:

@@ -49,7 +49,7 @@ class XmlFile:
         if self.header.kind != "UnstructuredGrid" and not polygons:
             return False
         for piece in self.header.pieces:
-            if polygons and piece.cells != piece.polygons:
+            if polygons and piece.cells != piece.by_section["Polys"]:
                 return False
             needed = [*self._corners(piece), piece.find("Points")]
             needed += [piece.find(_SECTIONS[a.location], a.name) for a in arrays]
@@ -117,3 +117,8 @@ class XmlFile:
             kinds = types[0].take(count) if types else np.full(count, POLYGON, np.uint8)
             yield Chunk(kinds, bounds[:-1] - last, here + before if before else here)
             last = int(bounds[-1])
+        if last != corners.total:
+            raise ValueError(
+                f"the offsets of cells in {self.name} must end with {corners.total}, the number of"
+                f" corners, got {last}"
+            )

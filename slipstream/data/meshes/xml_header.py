@@ -12,7 +12,9 @@ Values inside the elements must be parsed and are skipped, which takes as long a
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -30,15 +32,25 @@ from slipstream.data.meshes.parts import open_parts, whole_name
 
 _BLOCK = 1 << 20
 _SECTIONS: dict[str, Location] = {"PointData": "point", "CellData": "cell"}
-_KNOWN = (*_SECTIONS, "FieldData", "Points", "Cells", "Verts", "Lines", "Strips", "Polys")
-_KNOWN += ("Coordinates",)
-_STRUCTURED = ("ImageData", "StructuredGrid", "RectilinearGrid")
-_CELLS = ("NumberOfCells", "NumberOfVerts", "NumberOfLines", "NumberOfStrips", "NumberOfPolys")
+CELL_SECTIONS = ("Cells", "Verts", "Lines", "Strips", "Polys")
+_KNOWN = (*_SECTIONS, "FieldData", "Points", *CELL_SECTIONS, "Coordinates")
+STRUCTURED = ("ImageData", "StructuredGrid", "RectilinearGrid")
+_KINDS = (*STRUCTURED, "PolyData", "UnstructuredGrid")
+_ARRAYS = ("DataArray", "Array")
+_FORMS = ("ascii", "binary", "appended")
+TEXT = "string"
+"""The dtype of an array of text, which is never read."""
+_TYPES = (
+    "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+    "uint64", "bit", TEXT,
+)  # fmt: skip
+Extent = tuple[int, ...]
+"""The first and last number of points along each axis, as (0, 10, 0, 20, 0, 5)."""
 
 
 @dataclass(frozen=True)
 class XmlArray:
-    """A DataArray element."""
+    """A DataArray element, or an Array element, which holds text."""
 
     section: str
     """PointData, CellData, Points, Cells, ..."""
@@ -48,7 +60,11 @@ class XmlArray:
     form: str
     """ascii, binary or appended."""
     place: int
-    """The byte of the file where the values begin; for binary, that of the element."""
+    """The byte of the file where the values begin; for ascii and binary, where the text does."""
+    end: int = 0
+    """The byte after the text of the values; for ascii and binary only."""
+    tuples: int | None = None
+    """The NumberOfTuples, which an array of FieldData has."""
 
     @property
     def label(self) -> str:
@@ -62,19 +78,25 @@ class Piece:
 
     points: int
     cells: int
-    polygons: int = 0
-    """How many of the cells are polygons; for PolyData only."""
+    by_section: Mapping[str, int] = field(default_factory=dict)
+    """How many of the cells are in Cells, Verts, Lines, Strips and Polys; not for structured."""
+    extent: Extent = ()
+    """For structured grids only."""
     arrays: tuple[XmlArray, ...] = ()
 
     def find(self, section: str, name: str | None = None) -> XmlArray | None:
-        fitting = (a for a in self.arrays if a.section == section and name in (None, a.name))
+        fitting = (
+            a
+            for a in self.arrays
+            if a.section == section and name in (None, a.name) and a.dtype != TEXT
+        )
         return next(fitting, None)
 
     def info(self) -> MeshInfo:
         arrays = []
         for array in self.arrays:
             location = _SECTIONS.get(array.section)
-            if location:
+            if location and array.dtype != TEXT:
                 rows = self.points if location == "point" else self.cells
                 arrays.append(ArrayInfo(array.name, location, array.components, rows, array.dtype))
         return MeshInfo(self.points, self.cells, tuple(arrays))
@@ -83,6 +105,8 @@ class Piece:
 @dataclass(frozen=True)
 class XmlHeader:
     file: str
+    size: int
+    """Bytes of the file."""
     kind: str
     """PolyData, UnstructuredGrid, ..."""
     order: Literal["<", ">"]
@@ -92,13 +116,24 @@ class XmlHeader:
     compressor: str
     encoded: bool
     """Whether appended values are in base64."""
+    appended: tuple[int, int]
+    """The bytes where the appended values begin and where their closing tag does."""
     pieces: tuple[Piece, ...]
+    other_arrays: tuple[XmlArray, ...]
+    """Arrays of FieldData."""
+    extent: Extent
+    """All of a structured grid; () for others."""
 
     def info(self) -> MeshInfo:
-        return together([piece.info() for piece in self.pieces])
+        if not self.extent:
+            return together([piece.info() for piece in self.pieces])
+        full = [piece for piece in self.pieces if piece.points]
+        points, cells = extent_size(self.extent)
+        arrays = full[0].arrays if full else ()
+        return Piece(points, cells, arrays=arrays).info()
 
 
-def scan_xml(paths: Sequence[Path]) -> XmlHeader:
+def parse_xml(paths: Sequence[Path]) -> XmlHeader:
     """The header of a file or of its byte parts.
 
     ValueError unless the file has its closing tag, which a truncated file has not.
@@ -106,27 +141,16 @@ def scan_xml(paths: Sequence[Path]) -> XmlHeader:
     name = whole_name(paths)
     scan = _Scan()
     with open_parts(paths) as file:
+        size = file.seek(0, 2)
+        file.seek(0)
         try:
             scan.parse(file)
-            appended = scan.appended is not None and _after_mark(file, scan.place)
+            appended = (0, 0)
             if scan.appended is not None:
-                _check_end(file)
-        except (expat.ExpatError, ValueError) as error:
+                appended = _after_mark(file, scan.place), _closing_tag(file)
+            return scan.header(name, size, appended)
+        except (expat.ExpatError, ValueError, LookupError) as error:  # LookupError: its encoding
             raise ValueError(f"{name} must be a whole VTK XML file, got {error}") from None
-    parsed = scan.pieces if scan.size is None else [replace(scan.size, arrays=scan.arrays())]
-    pieces = [
-        replace(piece, arrays=tuple(_placed(array, int(appended)) for array in piece.arrays))
-        for piece in parsed
-    ]
-    return XmlHeader(
-        name,
-        scan.given.get("type", ""),
-        ">" if scan.given.get("byte_order") == "BigEndian" else "<",
-        8 if scan.given.get("header_type") == "UInt64" else 4,
-        scan.given.get("compressor", ""),
-        scan.appended == "base64",
-        tuple(pieces),
-    )
 
 
 def together(pieces: Sequence[MeshInfo]) -> MeshInfo:
@@ -135,10 +159,9 @@ def together(pieces: Sequence[MeshInfo]) -> MeshInfo:
     for location in LOCATIONS:
         full = [piece for piece in pieces if piece.rows(location)]
         rows = sum(piece.rows(location) for piece in full)
-        held = [[replace(array, rows=rows) for array in piece.arrays] for piece in full]
-        sets = [set(others) for others in held]
-        for array in held[0] if held else []:
-            if array.location == location and all(array in others for others in sets):
+        held = [Counter(replace(array, rows=rows) for array in piece.arrays) for piece in full]
+        for array in held[0].elements() if held else ():
+            if array.location == location and all(array in others for others in held):
                 arrays.append(array)
     points, cells = (sum(piece.rows(location) for piece in pieces) for location in LOCATIONS)
     return MeshInfo(points, cells, tuple(arrays))
@@ -154,99 +177,181 @@ class _Scan:
 
     given: dict[str, str] = field(default_factory=dict)
     """Attributes of the VTKFile element."""
-    size: Piece | None = None
-    """Points and cells of a structured grid, whose pieces have points in common."""
+    grid: str = ""
+    """The element with the pieces: PolyData, ImageData, ..."""
+    extent: Extent = ()
+    pieces: list[Piece] = field(default_factory=list)
+    arrays: list[list[XmlArray]] = field(default_factory=list)
+    """Those of each piece."""
+    other_arrays: list[XmlArray] = field(default_factory=list)
     appended: str | None = None
     """The encoding of the appended values, where there are any."""
     place: int = 0
+    """The byte of the element that was reported last."""
     _section: str = ""
-    _pieces: list[Piece] = field(default_factory=list)
-    _arrays: list[list[XmlArray]] = field(default_factory=list)
-    """Those of each piece."""
-
-    @property
-    def pieces(self) -> list[Piece]:
-        found = zip(self._pieces, self._arrays, strict=True)
-        return [replace(piece, arrays=tuple(arrays)) for piece, arrays in found]
-
-    def arrays(self) -> tuple[XmlArray, ...]:
-        """The arrays of the first piece; those of a structured grid all have the same."""
-        return tuple(self._arrays[0]) if self._arrays else ()
+    _open: XmlArray | None = None
+    """The array whose text is being parsed."""
+    _parser: expat.XMLParserType = field(init=False)
 
     def parse(self, file: io.BufferedReader) -> None:
-        parser = expat.ParserCreate()
-
-        def start(tag: str, given: dict[str, str]) -> None:
-            self.place = parser.CurrentByteIndex
-            self.start(tag, given)
-
-        parser.StartElementHandler = start
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._at_start
+        self._parser.EndElementHandler = self._at_end
         try:
             while block := file.read(_BLOCK):
-                parser.Parse(block)
-            parser.Parse(b"", True)
+                self._parser.Parse(block)
+            self._parser.Parse(b"", True)
         except _Stop:
             pass
+        finally:
+            del self._parser  # which holds this object
+
+    def _at_start(self, tag: str, given: dict[str, str]) -> None:
+        self.place = self._parser.CurrentByteIndex
+        self.close(self.place)
+        self.start(tag, given)
+        inside = self._open is not None and self._open.form != "appended"
+        self._parser.CharacterDataHandler = self._at_text if inside else None
+
+    def _at_text(self, _: str) -> None:
+        """The first letters of an array's text; for the others, which may be many, no call."""
+        self._parser.CharacterDataHandler = None
+        if self._open:
+            self._open = replace(self._open, place=self._parser.CurrentByteIndex)
+
+    def _at_end(self, _: str) -> None:
+        self.close(self._parser.CurrentByteIndex)
+        self._parser.CharacterDataHandler = None
 
     def start(self, tag: str, given: dict[str, str]) -> None:
         if tag == "AppendedData":
-            self.appended = given.get("encoding", "")
+            self.appended = _one_of(given, "encoding", ("raw", "base64"), "")
             raise _Stop
         if tag == "VTKFile":
             self.given = given
-        elif tag in _STRUCTURED:
-            self.size = _grid(given.get("WholeExtent", ""))
+        elif tag in _KINDS:
+            self.grid = tag
+            self.extent = _extent(given, "WholeExtent") if tag in STRUCTURED else ()
         elif tag == "Piece":
-            cells = sum(int(given.get(name, 0)) for name in _CELLS)
-            points, polygons = (
-                int(given.get(f"NumberOf{what}", 0)) for what in ("Points", "Polys")
-            )
-            self._pieces.append(Piece(points, cells, polygons))
-            self._arrays.append([])
-        elif tag == "DataArray" and self._pieces:
-            self._add(given)
+            self.pieces.append(_piece(given, structured=bool(self.extent)))
+            self.arrays.append([])
+        elif tag in _ARRAYS:
+            self._open = _array(given, self._section)
         elif tag in _KNOWN:  # others are inside a DataArray, as InformationKey
             self._section = tag
 
-    def _add(self, given: dict[str, str]) -> None:
-        form = given.get("format", "ascii")
-        array = XmlArray(
-            self._section,
-            given.get("Name", ""),
-            given.get("type", "").lower(),
-            max(1, int(given.get("NumberOfComponents", 1))),
-            form,
-            int(given.get("offset", 0)) if form == "appended" else self.place,
+    def close(self, place: int) -> None:
+        """The text of an array ends at this byte, where it has any."""
+        if not self._open:
+            return
+        array, self._open = self._open, None
+        if array.form != "appended":
+            array = replace(array, place=array.place if array.place >= 0 else place, end=place)
+        other = array.section == "FieldData" or not self.pieces
+        arrays = self.other_arrays if other else self.arrays[-1]
+        arrays.append(array)
+        check_array_count(len(arrays))
+
+    def header(self, name: str, size: int, appended: tuple[int, int]) -> XmlHeader:
+        kind = self.given.get("type", "")
+        if kind in _KINDS and self.grid != kind:
+            raise ValueError(f"no {kind} in it")
+        pieces = zip(self.pieces, self.arrays, strict=True)
+        placed = [(piece, [_placed(a, appended) for a in arrays]) for piece, arrays in pieces]
+        order = _one_of(self.given, "byte_order", ("LittleEndian", "BigEndian"), "LittleEndian")
+        length = _one_of(self.given, "header_type", ("UInt32", "UInt64"), "UInt32")
+        return XmlHeader(
+            name,
+            size,
+            kind,
+            ">" if order == "BigEndian" else "<",
+            8 if length == "UInt64" else 4,
+            self.given.get("compressor", ""),
+            self.appended == "base64",
+            appended,
+            tuple(replace(piece, arrays=tuple(arrays)) for piece, arrays in placed),
+            tuple(_placed(array, appended) for array in self.other_arrays),
+            self.extent,
         )
-        self._arrays[-1].append(array)
-        check_array_count(len(self._arrays[-1]))
 
 
-def _grid(extent: str) -> Piece:
-    """Points and cells from the first and last number of points along each axis."""
-    numbers = [int(number) for number in extent.split()]
-    if len(numbers) != 6:
-        raise ValueError(f"the extent {extent!r}, not six numbers")
-    return Piece(*grid_size([b - a + 1 for a, b in zip(numbers[::2], numbers[1::2], strict=True)]))
+def _one_of(given: Mapping[str, str], name: str, known: Sequence[str], default: str) -> str:
+    value = given.get(name, default)
+    if value not in known:
+        raise ValueError(f"{name} {value[:40]!r}, not {' or '.join(known)}")
+    return value
 
 
-def _placed(array: XmlArray, appended: int) -> XmlArray:
+def _count(given: Mapping[str, str], name: str, default: int = 0) -> int:
+    value = int(given.get(name, default))
+    if value < 0:
+        raise ValueError(f"{name} {value}")
+    return value
+
+
+def _array(given: Mapping[str, str], section: str) -> XmlArray:
+    form = _one_of(given, "format", _FORMS, "ascii")
+    dtype = given.get("type", "").lower()
+    if dtype not in _TYPES:
+        raise ValueError(f"an array of the unknown type {given.get('type', '')[:40]!r}")
+    return XmlArray(
+        section,
+        given.get("Name", ""),
+        dtype,
+        max(1, _count(given, "NumberOfComponents", 1)),
+        form,
+        _count(given, "offset") if form == "appended" else -1,  # -1: the text is still to come
+        tuples=_count(given, "NumberOfTuples") if "NumberOfTuples" in given else None,
+    )
+
+
+def _piece(given: Mapping[str, str], *, structured: bool) -> Piece:
+    if structured:
+        extent = _extent(given, "Extent")
+        return Piece(*extent_size(extent), extent=extent)
+    by_section = {section: _count(given, f"NumberOf{section}") for section in CELL_SECTIONS}
+    return Piece(_count(given, "NumberOfPoints"), sum(by_section.values()), by_section)
+
+
+def _extent(given: Mapping[str, str], name: str) -> Extent:
+    numbers = tuple(int(number) for number in given.get(name, "").split())
+    if len(numbers) != 6 or max(map(abs, numbers)) >= 1 << 31:
+        raise ValueError(f"the {name} {given.get(name, '')[:80]!r}, not six numbers below 2^31")
+    return numbers
+
+
+def extent_size(extent: Extent) -> tuple[int, int]:
+    """Numbers of points and cells."""
+    return grid_size([b - a + 1 for a, b in zip(extent[::2], extent[1::2], strict=True)])
+
+
+def _placed(array: XmlArray, appended: tuple[int, int]) -> XmlArray:
     """The array with its place counted from the beginning of the file, not of the appended data."""
-    return replace(array, place=array.place + appended) if array.form == "appended" else array
+    if array.form != "appended":
+        return array
+    if appended == (0, 0):
+        raise ValueError(f"no AppendedData, where the values of {array.label} must be")
+    return replace(array, place=array.place + appended[0])
 
 
 def _after_mark(file: io.BufferedReader, place: int) -> int:
     """The byte where appended values begin, after the _ that follows the element."""
     file.seek(place)
-    head = file.read(4096)
-    mark = head.find(b"_", head.find(b">"))
-    if mark < 0:
+    mark = re.match(rb"[^>]*>\s*_", file.read(4096))
+    if not mark:
         raise ValueError("no _ before the appended values")
-    return place + mark + 1
+    return place + mark.end()
 
 
-def _check_end(file: io.BufferedReader) -> None:
+def _closing_tag(file: io.BufferedReader) -> int:
+    """The byte where </AppendedData> begins, which </VTKFile> must follow at the file's end."""
     size = file.seek(0, 2)
-    file.seek(max(0, size - 256))
-    if b"</VTKFile>" not in file.read():
+    begin = max(0, size - 512)
+    file.seek(begin)
+    tail = file.read()
+    if b"</VTKFile>" not in tail[-256:]:
         raise ValueError("no </VTKFile> at its end: it is truncated")
+    tags = list(re.finditer(rb"</AppendedData\s*>\s*</VTKFile>", tail))
+    if not tags:
+        raise ValueError("no </AppendedData> before </VTKFile>")
+    return begin + tags[-1].start()

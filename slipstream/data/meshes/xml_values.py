@@ -13,6 +13,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,27 +25,37 @@ from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.xml_header import XmlArray, XmlHeader
 
 _BLOCK = 1 << 20
+_LZMA_MEMORY = 1 << 28
+"""Bytes that LZMA may use besides the block; its strongest preset needs 65 MB."""
+_LARGEST = 1 << 32
+"""Bytes of a block, however many it is packed into; VTK's have 32 kB."""
+RATIOS = {
+    "vtkZLibDataCompressor": 1032, "vtkLZ4DataCompressor": 255, "vtkLZMADataCompressor": 4096
+}  # fmt: skip
+"""How many bytes one byte can become.
+
+For zlib and LZ4 that is the limit of the format. LZMA has none: a block of VTK, 32 kB, of zeros
+becomes 400 times smaller, one of 1 MB 3800 times, one of 1 GB 6900 times; the last is refused.
+"""
 
 
 def _unpack_zlib(block: bytes, size: int) -> bytes:
-    unpacker = zlib.decompressobj()
-    unpacked = unpacker.decompress(block, size + 1)  # one more than declared, to notice it
-    if not unpacker.eof and len(unpacked) <= size:
-        raise ValueError("an end inside a block")
+    stream = zlib.decompressobj()
+    unpacked = stream.decompress(block, size + 1)
+    if not stream.eof or stream.unused_data:
+        raise ValueError("a block of another length")
     return unpacked
 
 
 def _unpack_lzma(block: bytes, size: int) -> bytes:
-    unpacker = lzma.LZMADecompressor()
-    unpacked = unpacker.decompress(block, size + 1)
-    if not unpacker.eof and len(unpacked) <= size:
-        raise ValueError("an end inside a block")
+    stream = lzma.LZMADecompressor(memlimit=_LZMA_MEMORY)
+    unpacked = stream.decompress(block, size + 1)
+    if not stream.eof or stream.unused_data:
+        raise ValueError("a block of another length")
     return unpacked
 
 
 def _unpack_lz4(block: bytes, size: int) -> bytes:
-    if size > 255 * len(block):  # LZ4's limit, checked before VTK allocates a wrong size
-        raise ValueError(f"{len(block)} bytes for {size}")
     lz4 = need("vtkmodules.vtkIOCore", "mesh").vtkLZ4DataCompressor()
     with vtk_errors("a block of LZ4"):
         unpacked = lz4.Uncompress(block, len(block), size)
@@ -75,40 +86,14 @@ class Values:
     def __init__(self, file: io.BufferedReader, header: XmlHeader, array: XmlArray) -> None:
         self._what = f"{array.label} of {header.file}"
         self._dtype = np.dtype(array.dtype).newbyteorder(header.order)
-        inside = array.form != "appended"
-        place = _inside(file, array.place) if inside else array.place
-        encoded = inside or header.encoded
-        self._bytes: _Bytes = (_Base64 if encoded else _Bytes)(file, place)
+        stored = find_blocks(file, header, array)
+        self._bytes, self._lengths = stored.data, stored.lengths
         self._unpack = _UNPACK[header.compressor]
         self._rest = memoryview(b"")
-        try:
-            self._lengths = self._read_lengths(header)
-        except (EOFError, ValueError) as error:
-            raise ValueError(f"{self._what} must be whole, got {error}") from None
-        size = sum(size for _, size in self._lengths)
-        check_fits(header.file, size, self._bytes.size)
-        self.total = size // self._dtype.itemsize
+        check_fits(header.file, stored.total, header.size)
+        self.total = stored.total // self._dtype.itemsize
         """How many values the file has in all."""
         self._next = self._decoded()
-
-    def _read_lengths(self, header: XmlHeader) -> list[tuple[int, int]]:
-        """For each block its length in the file, and its length when it is unpacked."""
-
-        def numbers(count: int) -> list[int]:
-            kind = f"{header.order}u{header.length_bytes}"
-            return np.frombuffer(self._bytes.read(count * header.length_bytes), kind).tolist()
-
-        if not header.compressor:
-            (total,) = numbers(1)
-            self._bytes.check(total)
-            whole, rest = divmod(total, _BLOCK)
-            return [(_BLOCK, _BLOCK)] * whole + [(rest, rest)] * (rest > 0)
-        count, size, last = numbers(3)
-        stored = numbers(count)  # `read` checks the end first, so a wrong count takes no memory
-        sizes = [size] * count
-        if count and last:
-            sizes[-1] = last
-        return list(zip(stored, sizes, strict=True))
 
     def take(self, count: int) -> NDArray[Any]:
         """The next values, in the byte order of this machine; ValueError if there are fewer."""
@@ -135,42 +120,101 @@ class Values:
             yield block
 
 
-class _Bytes:
-    """The bytes of a file from a place on, whatever else is read from the file in between."""
+class StoredBytes:
+    """The bytes of a file from one place to another, whatever else is read from it in between."""
 
-    def __init__(self, file: io.BufferedReader, place: int) -> None:
-        self._file, self._place = file, place
-        self.size = file.seek(0, 2)
+    def __init__(self, file: io.BufferedReader, place: int, end: int) -> None:
+        self._file, self._place, self._end = file, place, end
+
+    def after(self, count: int) -> int:
+        """The byte of the file that follows the next `count` ones."""
+        return self._place + count
 
     def check(self, count: int) -> None:
         """Raise EOFError if there are fewer; called before memory is allocated for them."""
-        if self._place + count > self.size:
-            raise EOFError("the end of the file")
+        if self.after(count) > self._end:
+            raise EOFError("the end of its data")
 
     def read(self, count: int) -> bytes:
         self.check(count)
+        length = self.after(count) - self._place
         self._file.seek(self._place)
-        self._place += count
-        return self._file.read(count)
+        self._place += length
+        return self._file.read(length)
 
 
-class _Base64(_Bytes):
+class Base64Bytes(StoredBytes):
     """Bytes that the file has in base64, four letters for three bytes."""
 
     _rest = b""
 
+    def after(self, count: int) -> int:
+        return self._place + 4 * max(0, -(-(count - len(self._rest)) // 3))
+
     def read(self, count: int) -> bytes:
-        groups = -(-(count - len(self._rest)) // 3)
-        decoded = self._rest + binascii.a2b_base64(super().read(4 * groups))
+        decoded = self._rest + binascii.a2b_base64(super().read(count))
         if len(decoded) < count:
             raise EOFError("the end of the encoded values")
         self._rest = decoded[count:]
         return decoded[:count]
 
 
-def _inside(file: io.BufferedReader, place: int) -> int:
-    """The byte where the text of an element begins, after white space."""
-    file.seek(place)
-    head = file.read(4096)
-    text = head.find(b">") + 1
-    return place + text + len(head[text:]) - len(head[text:].lstrip())
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Where the values of an array are, from the numbers that come before them."""
+
+    data: StoredBytes
+    """The blocks, one after the other."""
+    lengths: list[tuple[int, int]]
+    """For each block its length in the file, and its length when it is unpacked."""
+    total: int
+    """Bytes of the values."""
+    end: int
+    """The byte of the file that follows them."""
+
+
+def find_blocks(file: io.BufferedReader, header: XmlHeader, array: XmlArray) -> Blocks:
+    """ValueError if the blocks do not fit into the file or cannot be unpacked to their lengths."""
+    begin, end = array.place, array.end
+    if array.form == "appended":
+        end = header.appended[1]
+    else:
+        file.seek(begin)
+        head = file.read(min(4096, end - begin))
+        begin += len(head) - len(head.lstrip())
+    encoded = header.encoded or array.form != "appended"
+    data = (Base64Bytes if encoded else StoredBytes)(file, begin, end)
+    try:
+        lengths = _read_lengths(data, header)
+        packed = sum(stored for stored, _ in lengths)
+        data.check(packed)
+    except (EOFError, ValueError) as error:
+        raise ValueError(f"{array.label} of {header.file} must be whole, got {error}") from None
+    return Blocks(data, lengths, sum(size for _, size in lengths), data.after(packed))
+
+
+def _read_lengths(data: StoredBytes, header: XmlHeader) -> list[tuple[int, int]]:
+    if not header.compressor:
+        (total,) = _numbers(data, header, 1)
+        data.check(total)
+        whole, rest = divmod(total, _BLOCK)
+        return [(_BLOCK, _BLOCK)] * whole + [(rest, rest)] * (rest > 0)
+    count, size, last = _numbers(data, header, 3)
+    stored = _numbers(
+        data, header, count
+    )  # `read` checks the end first, so a wrong count takes no memory
+    sizes = [size] * count
+    if count and last:
+        sizes[-1] = last
+    if size > max(_LARGEST, last):
+        raise ValueError(f"blocks of {size} bytes")
+    ratio = RATIOS[header.compressor]
+    for packed, unpacked in zip(stored, sizes, strict=True):
+        if unpacked > ratio * packed:
+            raise ValueError(f"{unpacked} bytes packed into {packed}, fewer than 1 in {ratio}")
+    return list(zip(stored, sizes, strict=True))
+
+
+def _numbers(data: StoredBytes, header: XmlHeader, count: int) -> list[int]:
+    kind = f"{header.order}u{header.length_bytes}"
+    return np.frombuffer(data.read(count * header.length_bytes), kind).tolist()

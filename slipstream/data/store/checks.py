@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,8 @@ import numpy as np
 from slipstream.core.files import read_json
 from slipstream.data.store.cloud import Rows, check_finite_rows
 from slipstream.data.store.fields import Schema
-from slipstream.data.store.manifest import MANIFEST_NAME, TRAIN, Manifest, read_manifest
+from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from slipstream.data.store.manifest_checks import Defect, check_manifest
 from slipstream.data.store.point_store import (
     check_sample_size,
     crc32_of_header,
@@ -21,19 +21,7 @@ from slipstream.data.store.point_store import (
     stored_blocks,
 )
 from slipstream.data.store.pool import run_tasks
-from slipstream.data.store.splits import overlaps
-from slipstream.data.store.statistics import merge_statistics, statistics_of
-
-
-@dataclass(frozen=True)
-class Defect:
-    """One thing that is wrong with a sample, or with the store as a whole."""
-
-    sample: str | None
-    message: str
-
-    def __str__(self) -> str:
-        return self.message if self.sample is None else f"{self.sample}: {self.message}"
+from slipstream.data.store.statistics import statistics_of
 
 
 def check_store(
@@ -51,9 +39,7 @@ def check_store(
     except ValueError as error:
         return [Defect(None, str(error))]
     defects = list(_check_folder(path, manifest))
-    defects += _check_splits(manifest)
-    defects += _check_statistics(manifest)
-    defects += _check_std(path, manifest)
+    defects += check_manifest(read_json(path / MANIFEST_NAME), manifest)
     ids = list(manifest.samples)
     for done, (_, of_sample) in enumerate(
         run_tasks(partial(check_sample, path, manifest), ids, workers), start=1
@@ -127,40 +113,3 @@ def _check_folder(path: Path, manifest: Manifest) -> Iterator[Defect]:
     for file in sorted(folder.iterdir()) if folder.is_dir() else ():
         if file.name not in expected:
             yield Defect(None, f"samples must be in the manifest, got samples/{file.name}")
-
-
-def _check_splits(manifest: Manifest) -> Iterator[Defect]:
-    for phrase in overlaps(manifest.splits):
-        yield Defect(None, f"splits must not overlap, got {phrase}")
-    members = {sample for split in manifest.splits.values() for sample in split}
-    for sample in sorted(members - set(manifest.samples)):
-        yield Defect(sample, "a sample of a split must have an entry, got none")
-    for sample in manifest.samples:
-        if sample not in members:
-            yield Defect(sample, "a sample must be in a split, got none")
-        if sample in manifest.quarantined:
-            yield Defect(sample, "a sample must not be quarantined, got both")
-
-
-def _check_statistics(manifest: Manifest) -> Iterator[Defect]:
-    """The statistics of the training split must be those of its samples, merged."""
-    entries = [manifest.samples[i] for i in manifest.splits.get(TRAIN, ()) if i in manifest.samples]
-    expected = merge_statistics(entry.statistics for entry in entries) if entries else None
-    if (manifest.statistics is None) != (expected is None):
-        yield Defect(None, "statistics must be there for the split 'train', and without it absent")
-    if manifest.statistics and expected:
-        for column in manifest.statistics.differing(expected):
-            channel = manifest.origin.schema.channels[column]
-            yield Defect(None, f"statistics of {channel} must be those of the split 'train'")
-
-
-def _check_std(path: Path, manifest: Manifest) -> Iterator[Defect]:
-    """`std` must follow from `squares`: the package computes it and never reads it."""
-    if manifest.statistics is None:
-        return
-    stated, expected = (
-        read_json(path / MANIFEST_NAME)["statistics"].get("std"),
-        manifest.statistics.std,
-    )
-    if stated != list(expected):
-        yield Defect(None, "std of statistics must follow from their squares, got other numbers")

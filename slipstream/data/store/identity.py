@@ -15,7 +15,7 @@ def data_hash(store: Store) -> str:
         sample: [entry.rows, entry.bytes, entry.crc32]
         for sample, entry in sorted(store.manifest.samples.items())
     }
-    return _hash({**store.manifest.origin.to_json(), "samples": samples})
+    return _hash({**store.manifest.origin.identity(), "samples": samples})
 
 
 def split_hash(store: Store) -> str:

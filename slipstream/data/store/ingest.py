@@ -139,7 +139,7 @@ def merge(store: Path) -> Manifest:
     """
     unfinished = Unfinished(store)
     if (store / MANIFEST_NAME).is_file() and not unfinished.path.is_dir():
-        remove_partials(store / MANIFEST_NAME)
+        remove_partials(store, MANIFEST_NAME)
         unfinished.remove()
         return read_manifest(store / MANIFEST_NAME)
     parts = unfinished.read_parts()
@@ -164,7 +164,7 @@ def _publish(unfinished: Unfinished, parts: Sequence[Part]) -> Manifest:
     bad = {name: reason for part in parts for name, reason in part.quarantined.items()}
     manifest = build_manifest(parts[0].origin, parts[0].splits, samples, bad)
     store = unfinished.store
-    remove_partials(store / MANIFEST_NAME)
+    remove_partials(store, MANIFEST_NAME)
     write_manifest(store / MANIFEST_NAME, manifest)
     for sample in bad.keys() - samples.keys():
         sample_file(store, sample).unlink(missing_ok=True)

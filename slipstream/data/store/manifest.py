@@ -1,10 +1,12 @@
 """The manifest of a point store: what the folder holds, in a written, versioned schema.
 
-Schema 1, one JSON object:
+Schema 2, one JSON object:
 
-    schema        1
+    schema        2
     slipstream    version that wrote the store
-    fields        coords, features, targets: lists of {name, unit, group, components}
+    fields        coords, features, targets: lists of {name, unit, group, components}, and what
+                  a field was computed as, {computed}, or divided by, {divided: {by, factor,
+                  unit}}, where it was
     provenance    source (its name), options, seed of the permutations; the option "pairs" makes it
                   a store of trajectories (pairs.py)
     splits        split -> sample ids, in order; every sample is in exactly one
@@ -13,24 +15,28 @@ Schema 1, one JSON object:
     samples       id -> rows, bytes and crc32 of samples/<id>.npy, its statistics, parameters, and
                   files: the sources with their sizes and sha256
     quarantined   id -> why the sample is not in the store
+    sha256        of everything above, see `content_hash`; schema 1 has none
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.files import json_text, read_json, write_text
+from slipstream.core.files import json_text, naming_file, read_json, write_text
+from slipstream.core.schemas import YOUNGER, Count, Positive, parsed
 from slipstream.core.version import VERSION
 from slipstream.data.store.fields import Schema
-from slipstream.data.store.statistics import Statistics, check_count, merge_statistics
+from slipstream.data.store.statistics import Statistics, merge_statistics
 
-SCHEMA = 1
+SCHEMA = 2
 MANIFEST_NAME = "manifest.json"
+HASH_KEY = "sha256"
 TRAIN = "train"
 """The split whose statistics are used to normalise."""
 
@@ -41,9 +47,9 @@ _SAMPLE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,199}")
 class SampleEntry:
     """What the manifest says about one sample."""
 
-    rows: int
-    bytes: int
-    crc32: int
+    rows: Positive
+    bytes: Positive
+    crc32: Count
     statistics: Statistics
     parameters: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -53,11 +59,8 @@ class SampleEntry:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SampleEntry:
-        for what, least in (("rows", 1), ("bytes", 1), ("crc32", 0)):
-            check_count(what, value[what], least)
-        _check_mapping("parameters", value["parameters"])
-        _check_mapping("files", value["files"])
-        return cls(**{**value, "statistics": Statistics.from_json(value["statistics"])})
+        """Raises ValueError where the value is not what `to_json` returns."""
+        return parsed(cls, value, place="sample")
 
 
 @dataclass(frozen=True)
@@ -75,15 +78,13 @@ class Origin:
             "provenance": {"source": self.source, "options": self.options, "seed": self.seed},
         }
 
+    def identity(self) -> dict[str, Any]:
+        """The same without what describes the fields only: equal for equal rows."""
+        return {**self.to_json(), "fields": self.schema.identity()}
+
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Origin:
-        provenance = value["provenance"]
-        _check_mapping("provenance", provenance)
-        _check_mapping("options", provenance["options"])
-        seed = provenance["seed"]
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise ValueError(f"seed must be a whole number, got {seed!r}")
-        return cls(Schema.from_json(value["fields"]), **provenance)
+        return parsed(WrittenOrigin, value, open=True).origin
 
 
 @dataclass(frozen=True)
@@ -109,47 +110,58 @@ class Manifest:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Manifest:
-        """Raises ValueError, KeyError or TypeError where the value does not follow the schema."""
-        origin = Origin.from_json(value)
-        width = origin.schema.width
-        samples = samples_from_json(value["samples"], width)
-        statistics = None
-        if value["statistics"] is not None:
-            statistics = Statistics.from_json(value["statistics"])
-            _check_width("statistics", statistics, width)
-        splits, quarantined = splits_from_json(value["splits"]), value["quarantined"]
-        _check_mapping("quarantined", quarantined)
-        return cls(origin, splits, samples, quarantined, statistics)
+        """Raises ValueError where the value does not follow the schema."""
+        value = dict(value)
+        if isinstance(value.get("statistics"), dict):  # `std` is for people, and computed here
+            value["statistics"] = {k: v for k, v in value["statistics"].items() if k != "std"}
+        written = parsed(_WrittenManifest, value)
+        written.check()
+        statistics = written.statistics
+        if statistics is not None:
+            _check_width("statistics", statistics, written.fields.width)
+        return cls(written.origin, written.splits, written.samples, written.quarantined, statistics)
 
 
-def samples_from_json(value: Any, width: int) -> dict[str, SampleEntry]:
-    """Entries by id; ValueError names the one that is wrong."""
-    _check_mapping("samples", value)
-    entries = {}
-    for sample, entry in value.items():
-        check_sample_id(sample)
-        try:
-            _check_mapping("an entry", entry)
-            entries[sample] = SampleEntry.from_json(entry)
-            _check_width("statistics", entries[sample].statistics, width)
-        except KeyError as error:
-            raise ValueError(f"sample {sample}: it must have the key {error}, got none") from None
-        except ValueError as error:
-            raise ValueError(f"sample {sample}: {error}") from None
-    return entries
+@dataclass(frozen=True)
+class Provenance:
+    source: str
+    options: dict[str, Any]
+    seed: int
 
 
-def splits_from_json(value: Any) -> dict[str, tuple[str, ...]]:
-    _check_mapping("splits", value)
-    for split, ids in value.items():
-        if not isinstance(ids, list) or not all(isinstance(sample, str) for sample in ids):
-            raise ValueError(f"split {split!r} must be a list of sample ids, got another value")
-    return {split: tuple(ids) for split, ids in value.items()}
+@dataclass(frozen=True)
+class WrittenOrigin:
+    """What an `Origin` is in a file."""
+
+    fields: Schema
+    provenance: Provenance
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.fields, **vars(self.provenance))
 
 
-def _check_mapping(what: str, value: Any) -> None:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{what} must be a mapping, got {value!r}")
+@dataclass(frozen=True)
+class WrittenSamples(WrittenOrigin):
+    """What a manifest and a finished shard have in common."""
+
+    splits: dict[str, tuple[str, ...]]
+    samples: dict[str, SampleEntry]
+    quarantined: dict[str, str]
+
+    def check(self) -> None:
+        """Raise ValueError where an id cannot be one, or a sample has other columns."""
+        for sample, entry in self.samples.items():
+            check_sample_id(sample)
+            _check_width(f"statistics of sample {sample}", entry.statistics, self.fields.width)
+
+
+@dataclass(frozen=True)
+class _WrittenManifest(WrittenSamples):
+    schema: Positive
+    slipstream: str
+    statistics: Statistics | None
+    sha256: str | None = field(default=None, metadata=YOUNGER)
 
 
 def _check_width(what: str, statistics: Statistics, width: int) -> None:
@@ -196,7 +208,18 @@ def check_sample_id(sample: str) -> None:
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
-    write_text(path, json_text(manifest.to_json(), spread=("splits", "samples", "quarantined")))
+    value = manifest.to_json()
+    value[HASH_KEY] = content_hash(value)
+    write_text(path, json_text(value, spread=("splits", "samples", "quarantined")))
+
+
+def content_hash(value: Mapping[str, Any]) -> str:
+    """The SHA-256 of a manifest's content: of all keys but the hash itself, in their order.
+
+    White space does not count, the order does: statistics are merged in the order of the samples.
+    """
+    content = {key: part for key, part in value.items() if key != HASH_KEY}
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -205,20 +228,6 @@ def read_manifest(path: Path) -> Manifest:
     check_schema(path, value)
     with naming_file(path):
         return Manifest.from_json(value)
-
-
-@contextmanager
-def naming_file(path: Path) -> Iterator[None]:
-    """Turn errors in the JSON of a file into a ValueError with one sentence that names the file."""
-    try:
-        yield
-    except KeyError as error:
-        raise ValueError(f"{path} must have the key {error}, got none") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    except (TypeError, AttributeError) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{path} must follow schema {SCHEMA}, got {reason}") from None
 
 
 def check_schema(path: Path, value: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.checks import check_whole
+from slipstream.core.schemas import parsed
 from slipstream.data.store.fields import Field, Schema
 from slipstream.data.store.statistics import Statistics, merge_statistics
 
@@ -96,9 +97,9 @@ class Pairs:
         return merge_statistics(of_pair(*place) for place in self.places)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "state": [field.to_json() for field in self.state]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Pairs:
-        state = tuple(Field(**field) for field in value["state"])
-        return cls(**{**value, "state": state, "lags": tuple(value["lags"])})
+        """Raises ValueError where the value is not what `to_json` returns."""
+        return parsed(cls, value, place=PAIRS_OPTION)

@@ -38,20 +38,38 @@ def resolve_splits(
 
 
 def draw_splits(ids: Sequence[str], fractions: Mapping[str, float], seed: int) -> Splits:
-    """Splits by fractions that sum to 1, a pure function of the seed and the set of ids."""
+    """Splits by fractions that sum to 1, a pure function of the seed and the set of ids.
+
+    Every split with a positive fraction has at least one sample, where there are enough: of five
+    samples, 80, 10 and 10 % are 3, 1 and 1.
+    """
     if any(not value >= 0 for value in fractions.values()) or not math.isclose(
         sum(fractions.values()), 1
     ):
         raise ValueError(f"split fractions must be positive and sum to 1, got {dict(fractions)}")
     shuffled = _shuffled(ids, seed)
     splits: Splits = {}
+    start = 0
+    for name, size in _sizes(fractions, len(shuffled)).items():
+        splits[name] = tuple(sorted(shuffled[start : start + size]))
+        start += size
+    return splits
+
+
+def _sizes(fractions: Mapping[str, float], count: int) -> dict[str, int]:
+    """How many of `count` samples each split gets."""
+    sizes: dict[str, int] = {}
     total, start = 0.0, 0
     for name, fraction in fractions.items():
         total += fraction
-        end = round(total * len(shuffled))
-        splits[name] = tuple(sorted(shuffled[start:end]))
-        start = end
-    return splits
+        end = round(total * count)
+        sizes[name], start = end - start, end
+    wanted = [name for name, fraction in fractions.items() if fraction > 0]
+    if count >= len(wanted):
+        for name in (name for name in wanted if not sizes[name]):
+            sizes[max(sizes, key=sizes.__getitem__)] -= 1
+            sizes[name] = 1
+    return sizes
 
 
 def grow_splits(

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from slipstream.core.checks import check_whole
+from slipstream.core.schemas import Positive, parsed
 from slipstream.data.store.cloud import Rows, rechunked
 
 _CHUNK_ROWS = 16384  # fits the cache; changing it changes the last bits of every manifest
@@ -25,12 +25,19 @@ _CHUNK_ROWS = 16384  # fits the cache; changing it changes the last bits of ever
 class Statistics:
     """Statistics of `count` rows, one number for each column."""
 
-    count: int
+    count: Positive
     mean: tuple[float, ...]
     squares: tuple[float, ...]
     """Sums of squared distances from the mean."""
     low: tuple[float, ...]
     high: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        sizes = {name: len(getattr(self, name)) for name in ("mean", "squares", "low", "high")}
+        if len(set(sizes.values())) > 1:
+            raise ValueError(f"statistics must have as many numbers of each kind, got {sizes}")
+        if any(number < 0 for number in self.squares):
+            raise ValueError(f"squares of statistics must be at least 0, got {min(self.squares):g}")
 
     @property
     def std(self) -> tuple[float, ...]:
@@ -83,35 +90,8 @@ class Statistics:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Statistics:
-        """Raises ValueError unless all are finite numbers, equally many of each kind."""
-        if not isinstance(value, Mapping):
-            raise ValueError(f"statistics must be a mapping, got {value!r}")
-        check_count("count of statistics", value["count"], 1)
-        parts = {name: _numbers(name, value[name]) for name in ("mean", "squares", "low", "high")}
-        sizes = {name: len(part) for name, part in parts.items()}
-        if len(set(sizes.values())) > 1:
-            raise ValueError(f"statistics must have as many numbers of each kind, got {sizes}")
-        if any(number < 0 for number in parts["squares"]):
-            least = min(parts["squares"])
-            raise ValueError(f"squares of statistics must be at least 0, got {least:g}")
-        return cls(value["count"], **parts)
-
-
-def check_count(name: str, value: Any, minimum: int) -> None:
-    """Raise unless the value is a whole number that fits into 64 bits."""
-    check_whole(name, value, minimum)
-    if value >= 2**63:
-        raise ValueError(f"{name} must be below 2^63, got {len(str(value))} digits")
-
-
-def _numbers(name: str, value: Any) -> tuple[float, ...]:
-    try:
-        numbers = tuple(float(number) for number in value)
-    except (TypeError, ValueError, OverflowError):
-        numbers = (math.nan,)
-    if not all(map(math.isfinite, numbers)):
-        raise ValueError(f"{name} of statistics must be a list of finite numbers, got others")
-    return numbers
+        """Raises ValueError where the value is not what `to_json` returns."""
+        return parsed(cls, value, place="statistics")
 
 
 def merge_statistics(parts: Iterable[Statistics]) -> Statistics:

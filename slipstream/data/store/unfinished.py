@@ -21,17 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from slipstream.core.files import json_text, read_json, write_text
+from slipstream.core.files import json_text, naming_file, read_json, write_text
+from slipstream.core.schemas import parsed
 from slipstream.data.store.differences import difference
 from slipstream.data.store.manifest import (
     MANIFEST_NAME,
     Manifest,
     Origin,
     SampleEntry,
-    naming_file,
+    WrittenSamples,
     read_manifest,
-    samples_from_json,
-    splits_from_json,
 )
 from slipstream.data.store.point_store import CHANGED, sample_file
 from slipstream.data.store.splits import Splits
@@ -60,13 +59,10 @@ class Part:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Part:
-        origin = Origin.from_json(value)
-        return cls(
-            origin,
-            splits_from_json(value["splits"]),
-            samples_from_json(value["samples"], origin.schema.width),
-            value["quarantined"],
-        )
+        """Raises ValueError where the value is not what `to_json` returns."""
+        written = parsed(WrittenSamples, value)
+        written.check()
+        return cls(written.origin, written.splits, written.samples, written.quarantined)
 
 
 class Unfinished:
@@ -195,7 +191,7 @@ class Unfinished:
     def _recorded(self, sample: str) -> SampleEntry | None:
         try:
             return SampleEntry.from_json(read_json(self._record(sample)))
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+        except (FileNotFoundError, ValueError):
             return None
 
     def write_part(self, shard: tuple[int, int], part: Part) -> None:
@@ -251,7 +247,7 @@ class Unfinished:
                 folder.rmdir()
 
     def _check_origin(self, before: Origin, now: Origin) -> None:
-        old, new = before.to_json(), now.to_json()
+        old, new = before.identity(), now.identity()
         pairs = {"fields": (old["fields"], new["fields"])}
         for key in ("source", "options", "seed"):
             pairs[key] = (old["provenance"][key], new["provenance"][key])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from slipstream.data.store import Field
+from slipstream.data.store import Computed, Field
 from slipstream.evaluation.slices import Match, match_slices, point_entropy
 from slipstream.reports.content import Array, Scene, SceneField
 from slipstream.reports.draw.canvas import camera
@@ -18,10 +18,6 @@ from slipstream.runs.prediction_file import Prediction, read_prediction
 
 MOST_POINTS = 40_000
 """Points kept of a scene, all of which the page holds."""
-NORMAL = "normal"
-"""A sample with this feature is a surface."""
-DISTANCES = ("signed_distance", "distance")
-"""Features with the distance to the body, in a volume."""
 SLICE_PAIRS = 3
 
 
@@ -91,21 +87,22 @@ def _plain(tensor: Tensor) -> Array:
 
 
 def _normals(prediction: Prediction) -> Array | None:
-    return _feature(prediction, (NORMAL,), components=3)
+    """The normals at the points; None for a sample without them, which is a volume."""
+    return _computed(prediction, "normals")
 
 
 def _wall_distance(prediction: Prediction) -> Array | None:
-    distances = _feature(prediction, DISTANCES, components=1)
+    distances = _computed(prediction, "distance")
     return None if distances is None else distances[:, 0]
 
 
-def _feature(prediction: Prediction, names: Sequence[str], components: int) -> Array | None:
+def _computed(prediction: Prediction, what: Computed) -> Array | None:
     schema = prediction.schema
-    for field in schema.features:
-        if field.name in names and field.components == components:
-            columns, first = schema.columns(field.name), schema.columns("features").start
-            return _plain(prediction.features[:, columns.start - first : columns.stop - first])
-    return None
+    field = schema.computed(what)
+    if field is None:
+        return None
+    columns, first = schema.columns(field.name), schema.columns("features").start
+    return _plain(prediction.features[:, columns.start - first : columns.stop - first])
 
 
 def _scene_field(field: Field, predictions: Mapping[str, Prediction]) -> SceneField:

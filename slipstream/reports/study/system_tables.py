@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from slipstream.core.files import naming_file
 from slipstream.core.records import read_records
+from slipstream.core.schemas import YOUNGER, Positive, parsed
 from slipstream.models.variants import BASELINE
 from slipstream.reports.content import Cell, Measurement, Table
-from slipstream.runs.run_records import check_fields
 
 KIND = "bench"
 OURS, PEER, PLAIN = "fused", "flashslice", "reference"
@@ -40,18 +42,39 @@ def read_bench(paths: Sequence[Path]) -> list[dict[str, Any]]:
     return list(cases.values())
 
 
-_ROW = {"name": str, "device": str, "case": dict, "results": dict, "gate": (dict, type(None))}
-_CASE = {"what": str, "points": int, "slices": int, "layers": int}
-_RESULT = {name: (int, float, type(None)) for name in ("ms", "peak_gb")}
+@dataclass(frozen=True)
+class _Row:
+    """The fields that the tables need of a record of timings; each part may have others."""
+
+    name: str
+    device: str
+    case: dict[str, Any]
+    results: dict[str, dict[str, Any] | None]
+    gate: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class _Case:
+    what: str
+    points: Positive
+    slices: Positive
+    layers: Positive
+
+
+@dataclass(frozen=True)
+class _Result:
+    ms: float | None = field(default=None, metadata=YOUNGER)
+    peak_gb: float | None = field(default=None, metadata=YOUNGER)
 
 
 def _check(row: Mapping[str, Any], path: str) -> None:
-    check_fields(row, _ROW, path)
-    where = f"{path}, {row['name']}"
-    check_fields(row["case"], _CASE, f"{where}: case")
-    for who in (OURS, PEER, PLAIN):
-        check_fields(row["results"], {who: (dict, type(None))}, f"{where}: results")
-        check_fields(row["results"].get(who) or {}, _RESULT, f"{where}: {who}")
+    with naming_file(path):
+        checked = parsed(_Row, row, open=True)
+    with naming_file(f"{path}, {checked.name}"):
+        parsed(_Case, checked.case, place="case", open=True)
+        for who in (OURS, PEER, PLAIN):
+            if checked.results.get(who) is not None:
+                parsed(_Result, checked.results[who], place=f"results.{who}", open=True)
 
 
 def system_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:

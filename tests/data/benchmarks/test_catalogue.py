@@ -41,6 +41,7 @@ def test_the_nine(name: str) -> None:
         assert [field.name for field in schema.targets] == ["pressure", second]
         assert schema.target_groups == {"pressure": (0,), second: (1, 2, 3)}
         assert schema.features[0].name == ("normal" if "surface" in name else "distance")
+        assert schema.features[0].computed == ("normals" if "surface" in name else "distance")
     assert set(found.expected) | set(found.negative) <= set(schema.channels)
 
 

@@ -119,6 +119,8 @@ def test_through_the_store(tmp_path: Path) -> None:
         ("x", make_velocity(1, 9), {}, r"x must have the axes .* with 26 states, got \(1, 9, 3"),
         ("x", make_velocity(1)[:, :, :2], {}, "3 or 5 channels"),
         ("x", make_velocity(1), {"array": "y"}, r"must have the array 'y', got x \(1, 26, 3"),
+        ("x", make_velocity(1) * 1j, {}, "x must hold real numbers, got complex64"),
+        ("x", make_velocity(1).astype("S4"), {}, r"x must hold real numbers, got \|S4"),
         ("x", make_velocity(1), {"lags": [0]}, "the largest lag must be from 1 to 25, got 0"),
         ("x", make_velocity(1), {"lags": [26]}, "the largest lag must be from 1 to 25, got 26"),
     ],

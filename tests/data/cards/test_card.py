@@ -20,7 +20,7 @@ from slipstream.data.cards.parameters import (
 from slipstream.data.cards.patterns import as_pattern, find_files, pattern_problem, sample_id
 from slipstream.data.cards.types import ArrayValue, ComputedValue, ParameterFile, ParameterValue
 from slipstream.data.meshes import Wanted
-from slipstream.data.store import Field
+from slipstream.data.store import Field, Reference
 from slipstream.data.store.manifest import check_sample_id
 
 SMALL: dict[str, Any] = {
@@ -63,8 +63,8 @@ def test_a_card_says_where_everything_is(tmp_path: Path) -> None:
     card = read_card(write(tmp_path / "card.yaml", WHOLE))
     assert card.schema.coords == (Field("place", "mm", components=3),)
     assert card.schema.features == (
-        Field("normal", components=3),
-        Field("gap", "mm", group=None),
+        Field("normal", components=3, computed="normals"),
+        Field("gap", "mm", group=None, computed="distance"),
         Field("speed", "m/s"),
         Field("dir", components=3),
     )
@@ -85,12 +85,15 @@ def test_a_card_says_where_everything_is(tmp_path: Path) -> None:
     assert card.splits is not None
     assert card.splits.lists == {"train": ("001", "7", "a_b"), "test": ("b", "c")}
     assert json.loads(json.dumps(card.to_json()))["targets"][1]["field"]["components"] == 2
+    field = card.to_json()["features"][0]["field"]
+    assert set(field) == {"name", "unit", "group", "components"}, "as in the options of old stores"
 
 
 def test_the_card_of_the_documentation_is_good(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "meshes.md").read_text("utf-8")
     card = read_card(write(tmp_path / "card.yaml", page.split("```yaml")[1].split("```")[0]))
-    assert card.array_files == ("pressure", "shear") and len(card.features) == 5
+    assert card.array_files == ("pressure", "shear") and len(card.features) == 6
+    assert card.schema.targets[-1].divided == Reference({"rho": 1.0, "speed": 2.0}, 0.5, "Pa")
 
 
 def test_what_a_short_card_means(tmp_path: Path) -> None:
@@ -107,6 +110,22 @@ def changed(**changes: Any) -> dict[str, Any]:
 def target(**changes: Any) -> dict[str, Any]:
     entry = {**SMALL["targets"][0], **changes}
     return changed(targets=[{key: value for key, value in entry.items() if value is not ...}])
+
+
+DIVIDE = {"by": {"U": 2}, "unit": "Pa"}
+PARAMETERS = [
+    {
+        "file": "{id}.json",
+        "features": [
+            {"name": "U", "unit": "m/s"},
+            {"name": "dir", "unit": "1", "components": 3},
+        ],
+    }
+]
+
+
+def divided(by: Any) -> dict[str, Any]:
+    return {**target(divide=by), "parameters": PARAMETERS}
 
 
 @pytest.mark.parametrize(
@@ -130,6 +149,23 @@ def target(**changes: Any) -> dict[str, Any]:
         (target(scale=10**400), "targets[0].scale must be a number, got 1000000"),
         (f"schema: {'1' * 5000}", "card.yaml must be YAML, got Exceeds the limit"),
         (target(subtract=[1, 2]), "subtract must be one number, or 1: one for each component"),
+        (
+            target(divide={"by": {"speed": 2}, "unit": "Pa"}),
+            "targets[0].divide.by.speed must be named after a parameter of one number (none), got",
+        ),
+        (divided({"by": {"U": 0}, "unit": "Pa"}), "divide.by.U must be a number other than 0"),
+        (divided({"by": {"U": 2}, "factor": 0, "unit": "Pa"}), "divide.factor must be a number"),
+        (divided({"by": {"U": 2}}), "targets[0].divide must have the key 'unit', got by"),
+        (divided({"by": {}, "unit": "Pa"}), "divide.by must be a mapping from names to powers of"),
+        (divided({"by": {"dir": 1}, "unit": "Pa"}), "a parameter of one number (U), got 'dir'"),
+        (divided("0.5 * U**2"), "divide must be a mapping with the keys by, unit, factor, got '0."),
+        (
+            changed(
+                features=[{**SMALL["targets"][0], "name": "q", "divide": DIVIDE}],
+                parameters=PARAMETERS,
+            ),
+            "features[0] must have no `divide`, which targets may have",
+        ),
         (changed(targets=[]), "targets must have at least one entry"),
         (changed(targets={}), "targets must be a list, got a mapping with the keys none"),
         (changed(schema=2), "schema must be at most 1, got 2: a newer slipstream wrote the card"),
@@ -298,6 +334,16 @@ def test_lists_of_a_card_are_read_as_written(tmp_path: Path) -> None:
     assert splits.lists == {"train": ("1.1", "10"), "test": ("1.10", "1_0", "0010")}
 
 
+def test_only_a_line_feed_ends_a_line_of_a_list_or_a_table(tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("b\u2028c\nd\n", "utf-8")
+    card = read_card(write(tmp_path / "card.yaml", WHOLE))
+    assert card.splits is not None and card.splits.lists is not None
+    assert card.splits.lists["test"] == (sample_id("b\u2028c"), "d")
+    table = tmp_path / "t.csv"
+    table.write_text("case,note,U\na,odd\u2028text,1\nb,plain,2\n", "utf-8")
+    assert [row["U"] for row in read_parameter_table(table, "case").values()] == ["1", "2"]
+
+
 def test_parameters_of_one_sample(tmp_path: Path) -> None:
     for name, text in (
         ("p.json", f'{{"flow": {{"U": 3, "dir": [1, 0, 0]}}, "name": "x", "big": {10**400}}}'),
@@ -345,7 +391,7 @@ def test_parameters_of_one_sample(tmp_path: Path) -> None:
             "must have the parameter 'flow.u' once, got it with a dot and as a mapping",
         ),
         ("t.yaml", "- {case: 1, a: {b.c: 1, b: {c: 2}}}", "must have the parameter 'a.b.c' once"),
-        ("t.txt", "", "must end with one of .csv, .json, .yaml, .yml, got '.txt'"),
+        ("t.dat", "", "must end with one of .csv, .tsv, .txt, .json, .yaml, .yml, got '.dat'"),
     ],
 )
 def test_bad_tables(name: str, text: str, sentence: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import pyvista as pv
 import yaml
 
 from slipstream.core.memory import machine_memory
@@ -17,7 +18,7 @@ from slipstream.data.meshes import ReadLimits, read_within
 from slipstream.data.store import Cloud, SourceWithin, check_store, ingest, open_store
 
 from ...conftest import Command
-from ..hostile_files import grid, image, polygons
+from ..hostile_files import grid, polygons, polyhedron
 from ..mesh_files import write_case
 from ..samples import Made
 
@@ -30,8 +31,8 @@ def write_folder(folder: Path) -> Path:
     folder.mkdir()
     for name in "afk":
         (folder / f"{name}.vtu").write_text(grid())
-    (folder / "b.vtu").write_text(grid(cells=-5))
-    (folder / "c.vtu").write_text(grid(points=10**15))
+    (folder / "b.vtu").write_text(polyhedron(faces=400_000_000))
+    (folder / "c.vtu").write_text(grid(offsets="4000000000000"))
     os.mkfifo(folder / "d.vtu")
     (folder / "e.vtu").symlink_to("/dev/zero")
     (folder / "g.vtu").write_text(grid(corners="0 1 2 3000000"))
@@ -74,7 +75,7 @@ def test_the_command_line(tmp_path: Path, command: Command) -> None:
     assert f"  b: {REASONS['b']}\n  c: {REASONS['c']}\n" in said.out
     said = command("data", "inspect", raw, "--all", "--read-memory", 1)
     assert said.code == 0 and f"! left out: {REASONS['b']}\n" in said.out
-    (tmp_path / "wide.vti").write_text(image("0 99999 0 99999 0 99999"))
+    pv.ImageData(dimensions=(300, 300, 300)).save(tmp_path / "wide.vti")  # 2.7 GB with its cells
     said = command("data", "inspect", tmp_path / "wide.vti", "--read-memory", 0.5)
     assert said.code == 2 and "needs more than the 0.5 GB that --read-memory allows" in said.err
     said = command("data", "inspect", tmp_path / "wide.vti", "--read-timeout", 0)

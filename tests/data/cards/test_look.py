@@ -299,7 +299,8 @@ def test_from_a_folder_to_a_store_without_editing_the_card(tmp_path: Path) -> No
         ("position", "m", 3), ("normals", "1", 3), ("speed [m/s]", "m/s", 1), ("yaw", "deg", 1),
         ("pressure", "Pa", 1), ("wall_shear", "N/m^2", 3),
     ]  # fmt: skip
-    assert "# - {name: Cd" in text and "looks like a result" in text and "remark" not in text
+    assert '# - {name: Cd, unit: "1"}  # looks like a result: drag coefficient' in text
+    assert "# - {name: remark, unit: \"1\"}  # no number: 'ok'" in text
     report = ingest(MeshSource(raw, card), tmp_path / "store")
     assert len(report.written) == 6 and not report.quarantined
     assert check_store(tmp_path / "store") == []
@@ -309,6 +310,8 @@ def test_from_a_folder_to_a_store_without_editing_the_card(tmp_path: Path) -> No
     np.testing.assert_allclose(targets[:, 0], 101325 + pressure(x), rtol=1e-6)
     np.testing.assert_allclose(targets[:, 1:], shear(x), atol=1e-5)
     assert (rows[:, 6:8] == (32, 1)).all()
+    assert store.schema.computed("normals") == store.schema.field("normals")
+    assert store.schema.field("normals").computed == "normals"
 
 
 def test_a_volume_at_cells_with_a_body_and_a_file_of_parameters_each(tmp_path: Path) -> None:
@@ -322,14 +325,14 @@ def test_a_volume_at_cells_with_a_body_and_a_file_of_parameters_each(tmp_path: P
         save(with_fields(grid, "cell", **arrays), raw / f"flow_{k}.vtu")
         save(ball(), raw / f"body_{k}.stl")
         (raw / f"flow_{k}.json").write_text(
-            json.dumps({"pressure": 30 + k, "wing": {"span": 1 + k}})
+            json.dumps({"velocity": 30 + k, "wing": {"span": 1 + k}})
         )
     (tmp_path / "card.yaml").write_text(text := draft_card(look_at(raw)), "utf-8")
     card = read_card(tmp_path / "card.yaml")
     assert card.location == "cell" and card.files["flow"] == "flow_{id}.vtu"
     names = [(f.name, f.unit) for f in card.schema.fields]
     assert names[1:] == [
-        ("distance", "m"), ("sample_pressure", "Pa"), ("wing.span", "m"), ("pressure", "m^2/s^2"),
+        ("distance", "m"), ("sample_velocity", "m/s"), ("wing.span", "m"), ("pressure", "m^2/s^2"),
         ("velocity", "m/s"),
     ]  # fmt: skip
     assert "# - {name: turbulence" in text and "# - {name: pressure_coefficient" in text
@@ -342,6 +345,7 @@ def test_a_volume_at_cells_with_a_body_and_a_file_of_parameters_each(tmp_path: P
     np.testing.assert_allclose(
         rows[:, store.schema.columns("velocity")], 10 * rows[:, :3], rtol=1e-6
     )
+    assert store.schema.field("distance").computed == "distance"
     distance = rows[:, store.schema.columns("distance")][:, 0]
     exact = np.linalg.norm(rows[:, :3], axis=1) - 1
     assert (distance >= exact - 1e-6).all() and (distance - exact).max() < 0.05
@@ -351,9 +355,10 @@ def test_names_of_parts_get_other_names(tmp_path: Path) -> None:
     for k in range(3):
         save(with_fields(ball(), features=np.arange(162.0)), tmp_path / f"{k}.vtp")
     (tmp_path / "t.csv").write_text("id,targets\n0,1\n1,2\n2,3\n")
-    (tmp_path / "card.yaml").write_text(draft_card(look_at(tmp_path)), "utf-8")
+    (tmp_path / "card.yaml").write_text(text := draft_card(look_at(tmp_path)), "utf-8")
     names = [field.name for field in read_card(tmp_path / "card.yaml").schema.fields]
-    assert names == ["position", "normals", "sample_targets", "features_2"]
+    assert names == ["position", "normals", "features_2"]
+    assert '# - {name: sample_targets, unit: "1", from: targets}' in text
 
 
 def test_arrays_that_a_card_cannot_tell_apart(tmp_path: Path) -> None:
@@ -415,7 +420,7 @@ def test_an_openfoam_case_and_a_single_file(tmp_path: Path) -> None:
     (tmp_path / "card.yaml").write_text(text, "utf-8")
     card = read_card(tmp_path / "card.yaml")
     assert card.files == {"mesh": "{id}/"} and card.location == "cell"
-    assert "# patches: [wall, ends]" in text
+    assert "# patches: [wall, ends]\n" in text
     assert MeshSource(tmp_path / "cases", card).read("c1").rows == 2
     one = look_at(save(with_fields(ball()), tmp_path / "one" / "wing.vtp"))
     (tmp_path / "one.yaml").write_text(draft_card(one), "utf-8")

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import pyvista as pv
+import torch
 import yaml
 from numpy.typing import NDArray
 
 from slipstream.data.cards import MeshSource, read_card
-from slipstream.data.store import Source, check_store, ingest, open_store
+from slipstream.data.store import Reference, Source, check_store, ingest, open_store
 
 from ..mesh_folders import (
     ball,
@@ -102,7 +103,7 @@ def test_an_openfoam_case(tmp_path: Path) -> None:
     assert {"case0/constant/polyMesh/points", "case0/10/p", "case0/system/controlDict"} <= names
     assert not any("/0/" in name for name in names)
     walls = source_of(
-        tmp_path / "raw", files=files, location="cell", patches=["wall"], targets=[P],
+        tmp_path / "raw", files=files, location="cell", patches=["wal*"], targets=[P],
         features=[{"name": "normal", "computed": "normals"}],
     )  # fmt: skip
     found = columns(walls, "case1")
@@ -275,6 +276,46 @@ def test_parameters_become_features(kind: str, tmp_path: Path) -> None:
         found = store.array(str(k))[:, store.schema.columns("features")]
         assert (found == (30 + k, -2 * k)).all()
     assert store.manifest.samples["2"].parameters == {"speed": 32.0, "yaw": -4.0}
+
+
+def test_targets_are_divided_by_a_reference_of_the_sample(tmp_path: Path) -> None:
+    """p / (0.5 rho U^2), and U^-1 tau; the first sample stands still, one has no density."""
+    raw = tmp_path / "raw"
+    speeds, densities = (0.0, 10.0, 30.0, 20.0), (1.2, 1.2, 0.9, 0.0)
+    for k, row in enumerate(zip(speeds, densities, strict=True)):
+        save(with_fields(ball()), raw / f"{k}.vtp")
+        (raw / f"{k}.json").write_text(json.dumps(dict(zip(("U", "rho"), row, strict=True))))
+    features = [{"name": n, "unit": "SI", "from": k} for n, k in (("speed", "U"), ("rho", "rho"))]
+    by = {"factor": 0.5, "by": {"rho": 1, "speed": 2}, "unit": "Pa"}
+    cp = {**P, "name": "cp", "unit": "1", "subtract": 7, "divide": by}
+    card: dict[str, Any] = {"parameters": [{"file": "{id}.json", "features": features}]}
+    plain = source_of(raw, **card)
+    source = source_of(raw, **card, targets=[cp, TAU])
+    report = ingest(source, tmp_path / "store", fractions={"train": 1.0})
+    assert report.written == ("1", "2") and check_store(tmp_path / "store") == []
+    assert report.quarantined["0"] == (
+        "cp: the reference 0.5 rho speed^2 must be a finite number other than 0, got 0 from rho"
+        " 1.2, speed 0"
+    )
+    assert "got 0 from rho 0, speed 20" in report.quarantined["3"]
+    store = open_store(tmp_path / "store")
+    field = store.schema.field("cp")
+    assert (field.unit, field.undivided_unit) == ("1", "Pa")
+    assert field.divided == Reference({"rho": 1.0, "speed": 2.0}, 0.5, "Pa")
+    for sample, dynamic in (("1", 60.0), ("2", 405.0)):
+        rows = np.array(store.array(sample))
+        x = rows[:, :3]
+        features_, targets = (rows[:, store.schema.columns(p)] for p in ("features", "targets"))
+        np.testing.assert_allclose(targets[:, 0], (pressure(x) - 7) / dynamic, atol=1e-6)
+        np.testing.assert_allclose(targets[:, 1:], shear(x), atol=1e-6)
+        for kind in (np.asarray, torch.from_numpy):
+            whole = np.asarray(store.schema.undivided(kind(targets), kind(features_)))
+            np.testing.assert_allclose(whole[:, 0], pressure(x) - 7, atol=1e-4)
+            np.testing.assert_array_equal(whole[:, 1:], targets[:, 1:])
+    assert "divided" not in json.dumps([plain.schema.to_json(), plain.options])
+    ingest(plain, tmp_path / "plain", fractions={"train": 1.0})
+    with pytest.raises(ValueError, match="fields must be what .* was begun with, targets.0.name"):
+        ingest(source, tmp_path / "plain", fractions={"train": 1.0})
 
 
 def test_bad_samples_are_left_out_with_a_reason(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import pyvista as pv
 
 from slipstream.data.cards import FolderLook, MeshSource, draft_card, look_at, read_card
 from slipstream.data.cards.patterns import sample_id
@@ -153,3 +154,68 @@ def test_names_that_differ_in_letters_that_ids_lack(tmp_path: Path) -> None:
         sorted(map(sample_id, ("自動車", "自転車", "Kübel")))
     )
     assert list(source_of(look, tmp_path / "card.yaml").ids()) == list(look.ids)
+
+
+@pytest.mark.parametrize(
+    ("names", "sample", "file"),
+    [
+        (("boundary_3.vtp", "volume_3.vtu", "body_3.stl"), "3", "boundary_{id}.vtp"),
+        (("surface.vtp", "volume.vtu"), "surface", "{id}.vtp"),
+        (("VTK/surface.vtp", "VTK/volume.vtu", "body.stl"), "surface", "VTK/{id}.vtp"),
+        (("body.stl", "images/logo.stl", "surface.vtp"), "surface", "{id}.vtp"),
+        (("surface.vtp", "body.stl", "wheel.stl"), "surface", "{id}.vtp"),
+    ],
+)
+def test_the_folder_of_a_single_run(
+    names: tuple[str, ...], sample: str, file: str, tmp_path: Path
+) -> None:
+    for name in names:
+        mesh = block() if name.endswith(".vtu") else ball()
+        save(mesh if name.endswith(".stl") else with_fields(mesh), tmp_path / "run_3" / name)
+    (tmp_path / "run_3" / "inflow_3.txt").write_text("U = 30\n")
+    look = look_at(tmp_path / "run_3")
+    source = source_of(look, tmp_path / "card.yaml")
+    assert list(source.ids()) == [sample] and source.read(sample).rows == 162
+    assert file in source.card.files.values()
+    assert any("inspect the folder that" in note for note in look.notes), look.notes
+    assert [p.file for p in look.parameters] == (["inflow_{id}.txt"] if sample == "3" else [])
+    if look.parameters:
+        against = look.parameters[0].columns[0].against
+        assert against == "of one sample it is not known whether it varies"
+    assert "of the 3 samples that training, validation and test need" in draft_card(look)
+
+
+@pytest.mark.parametrize("having", [(1,), (1, 2), (1, 2, 4, 5)])
+def test_a_file_that_few_samples_have(having: tuple[int, ...], tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    write_runs(raw, *(f"run_{k}/boundary_{k}.vtp" for k in range(1, 11)))
+    for k in having:
+        save(with_fields(block()), raw / f"run_{k}" / f"volume_{k}.vtu")
+    look = look_at(raw)
+    assert look.layout.files == {"boundary": "run_{id}/boundary_{id}.vtp"}
+    pattern = "run_{id}/volume_{id}.vtu"
+    assert look.to_json()["optional"] == {"volume": pattern}
+    assert look.notes == (
+        f"volume: {len(having)} of 10 samples have a file like {pattern}, fewer than half: it is"
+        " optional and not used",
+    )
+    source = source_of(look, tmp_path / "card.yaml")
+    assert len(source.ids()) == 10 and list(source.card.files) == ["boundary"]
+    line = f'  # optional, in {len(having)} of 10 samples: volume: "{pattern}"'
+    assert line in (tmp_path / "card.yaml").read_text("utf-8").splitlines()
+
+
+def test_blocks_of_openfoam_cases(tmp_path: Path) -> None:
+    """As foamToVTK writes them; by the card's `patches` rows are from the boundary."""
+    body, raw = with_fields(ball()), tmp_path / "raw"
+    for k in range(3):
+        blocks = {"internal": with_fields(block(k)), "boundary": pv.MultiBlock({"body": body})}
+        save(pv.MultiBlock(blocks), raw / f"run_{k}.vtm")
+    look = look_at(raw)
+    source = source_of(look, tmp_path / "card.yaml")
+    assert look.looks["mesh"]["run_1"].shape.kind == "volume"
+    assert list(source.ids()) == ["run_0", "run_1", "run_2"] and source.read("run_1").rows == 60
+    text = (tmp_path / "card.yaml").read_text("utf-8")
+    (tmp_path / "card.yaml").write_text(text.replace("# patches: [body]", "patches: ['bo*']"))
+    source = MeshSource(raw, read_card(tmp_path / "card.yaml"))
+    assert source.read("run_1").rows == 162

@@ -10,10 +10,19 @@ import pytest
 import pyvista as pv
 from numpy.typing import NDArray
 
-from slipstream.data.cards import look_at_file
+from slipstream.data.cards import (
+    MeshSource,
+    draft_card,
+    look_at,
+    look_at_file,
+    normals_warning,
+    read_card,
+)
+from slipstream.data.cards.shape import percent
 from slipstream.data.geometry import find_winding, open_edges, places
 from slipstream.data.geometry.edges import hole_areas
 from slipstream.data.meshes import Mesh, triangle_cells
+from slipstream.data.store import ingest, read_manifest
 
 from ..cards.test_mesh_source import columns, source_of
 from ..mesh_folders import ball, save, with_fields
@@ -226,8 +235,111 @@ def test_computed_normals_of_mixed_faces_point_outward(location: str, tmp_path: 
     look = look_at_file(tmp_path / "raw" / "mixed.vtp")
     assert (look.shape.open_edges, look.shape.outward) == (0, None)
     assert look.shape.turned == rows.sum()
-    says = f"{rows.sum()} triangles of closed surfaces turn inward; computed normals are turned"
+    says = f"{rows.sum()} of the 320 triangles of the closed parts turn inward; computed normals"
     assert any(warning.startswith(says) for warning in look.warnings)
+
+
+def parts_of(mesh: Any) -> tuple[Array, Array]:
+    whole = mesh.triangulate().clean()
+    return np.asarray(whole.points, float), np.asarray(whole.regular_faces).astype(np.int64)
+
+
+def together(*parts: tuple[Array, Array]) -> tuple[Array, Array]:
+    firsts = np.cumsum([0, *(len(points) for points, _ in parts)])
+    triangles = [t + first for (_, t), first in zip(parts, firsts[:-1], strict=True)]
+    return np.concatenate([points for points, _ in parts]), np.concatenate(triangles)
+
+
+def area_of(part: tuple[Array, Array]) -> float:
+    return float(pv.PolyData.from_regular_faces(*part).area)
+
+
+def channel_with_a_block() -> tuple[Array, Array]:
+    """The boundary of the fluid in a channel that has a block on its floor: one closed surface."""
+    grid = pv.ImageData(dimensions=(21, 11, 11)).cast_to_unstructured_grid()
+    x, y, z = grid.cell_centers().points.T
+    fluid = ~((abs(x - 8) < 2) & (abs(y - 5) < 2) & (z < 3))
+    return parts_of(grid.extract_cells(np.flatnonzero(fluid)).extract_surface(algorithm=None))
+
+
+TUNNEL = parts_of(pv.Box((-5, 5, -4, 4, -3, 3), level=3))
+AWAY = sphere((20, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("surface", "share"),
+    [
+        (sphere(), 0),
+        (TUNNEL, 0),  # a plain box is a body
+        (together(sphere(), AWAY), 0),
+        ((sphere()[0], sphere()[1][1:]), 0),  # a hole of less than 5 %
+        (parts_of(pv.Icosphere(nsub=2).clip("y")), 1),  # the half of a symmetric body
+        (together(TUNNEL, sphere()), 1),
+        (together(TUNNEL, sphere(), AWAY), 1 - area_of(AWAY) / (2 * area_of(AWAY) + 376)),
+        (channel_with_a_block(), 1),
+        (parts_of(pv.Cone(height=40, radius=1, resolution=24, capping=False)), 1),  # hole of 2.5 %
+    ],
+)
+def test_the_share_that_is_not_known_to_face_out_of_the_body(
+    surface: tuple[Array, Array], share: float
+) -> None:
+    points, triangles = surface
+    for turned in (triangles, triangles[:, ::-1], flipped(triangles, some(len(triangles), 0.1))):
+        assert find_winding(points, turned).undecided == pytest.approx(share, abs=1e-6)
+
+
+def test_pieces_that_touch_are_asked_one_by_one() -> None:
+    points, triangles = box()
+    both = np.concatenate((points, points + (2.0, 2.0, 0.0)))
+    whole, same = np.unique(both, axis=0, return_inverse=True)
+    pair = same[np.concatenate((triangles, triangles + len(points)))]
+    assert find_winding(whole, pair).undecided == 0
+    assert find_winding(whole, pair[:, ::-1]).undecided == 0
+    against = np.concatenate((pair[:12], pair[12:, ::-1]))
+    assert find_winding(whole, against).undecided == 1
+
+
+def test_faces_may_be_numbered_with_gaps() -> None:
+    """As in a file with lines between the faces."""
+    points, triangles = sphere()
+    faces = np.arange(len(triangles))
+    faces[5:] += 1
+    assert find_winding(points, triangles[:, ::-1], faces).turned.all()
+
+
+def test_what_is_not_established_is_not_claimed(tmp_path: Path) -> None:
+    """At inspect, in the drafted card and in the store."""
+    half, whole = ball().clip("y"), ball()
+    for name, mesh in (("half", half), ("whole", whole), ("both", half)):
+        folder = tmp_path / name
+        for k in range(3):
+            mesh = whole if name == "both" and k == 1 else mesh
+            save(with_fields(mesh), folder / f"{k}.vtp")
+    notes, cards = {}, {}
+    for name in ("half", "whole", "both"):
+        look = look_at(tmp_path / name)
+        notes[name], cards[name] = " ".join(look.notes), draft_card(look)
+    says = "which side is out of the body is not established for 100 % of the area"
+    assert says in notes["half"] and f"# {says}" in cards["half"]
+    assert "# out of the body" not in cards["half"] and "# out of the body" not in cards["both"]
+    assert "out of the body" not in notes["whole"]
+    assert "computed: normals}  # out of the body" in cards["whole"]
+    (tmp_path / "card.yaml").write_text(cards["both"])
+    source = MeshSource(tmp_path / "both", read_card(tmp_path / "card.yaml"))
+    ingest(source, tmp_path / "store")
+    manifest = read_manifest(tmp_path / "store" / "manifest.json")
+    shares = {k: entry.parameters.get("normals_undecided") for k, entry in manifest.samples.items()}
+    assert shares == {"0": 1.0, "1": None, "2": None}
+    (warning,) = normals_warning(manifest)
+    assert warning.startswith(
+        "computed normals are not known to point out of the body in 1 of 3 samples, on up to 100 %"
+        " of the area (0)"
+    )
+
+
+def test_shares_are_never_rounded_to_nothing_or_all() -> None:
+    shares = (1.0, 0.9999, 0.374, 0.051, 0.0004)
+    assert [percent(s) for s in shares] == ["100 %", ">99 %", "37 %", "5.1 %", "<0.1 %"]
 
 
 def test_what_inspect_says_of_sides_and_points(tmp_path: Path) -> None:
@@ -240,7 +352,7 @@ def test_what_inspect_says_of_sides_and_points(tmp_path: Path) -> None:
     spoilt = ball()
     spoilt.points[3] = np.nan
     look = look_at_file(save(spoilt, tmp_path / "nan.vtp"))
-    assert look.warnings == ("1 points have NaN or infinite coordinates",)
+    assert look.warnings == ("1 points have NaN or infinite coordinates in float32",)
     assert (look.shape.open_edges, look.shape.outward) == (None, None)
     assert max(look.shape.high) == pytest.approx(1) and look.shape.non_finite == 1
     spoilt.points[:] = np.inf
@@ -248,8 +360,9 @@ def test_what_inspect_says_of_sides_and_points(tmp_path: Path) -> None:
     sheet = pv.Plane(i_resolution=3, j_resolution=2).triangulate()
     faces = flipped(sheet.regular_faces, np.arange(1))
     sheet = pv.PolyData.from_regular_faces(sheet.points, faces)
-    (warning,) = look_at_file(save(sheet, tmp_path / "sheet.vtp")).warnings
-    assert warning.startswith("neighbouring faces turn to different sides at 1 edges")
+    clashing, undecided = look_at_file(save(sheet, tmp_path / "sheet.vtp")).warnings
+    assert clashing.startswith("neighbouring faces turn to different sides at 1 edges")
+    assert "out of the body is not established for 100 % of the area" in undecided
 
 
 def test_inspect_warns_of_points_that_float32_cannot_tell_apart(tmp_path: Path) -> None:

@@ -99,33 +99,31 @@ def packed_points(path: Path, block: bytes, *, packer: str, sizes: list[int], po
 @pytest.mark.parametrize(("packer", "pack"), [("LZMA", lzma.compress), ("ZLib", zlib.compress)])
 def test_bombs(tmp_path: Path, packer: str, pack: object, request: pytest.FixtureRequest) -> None:
     """Blocks that unpack to more than they declare, or to more than memory may take."""
-    zeros = np.zeros(1 << 24, np.uint8)
+    zeros = np.zeros(1 << 20, np.uint8)
     block = pack(zeros.tobytes())  # type: ignore[operator]
-    assert len(block) < 20_000
-    good = packed_points(tmp_path / "good.vtu", block, packer=packer, sizes=[1 << 24] * 3,
-                         points=1 << 22)  # fmt: skip
-    assert read_mesh(good).points().shape == (1 << 22, 3)
+    assert len(block) < 1200
+    good = packed_points(tmp_path / "good.vtu", block, packer=packer, sizes=[1 << 20] * 3,
+                         points=1 << 18)  # fmt: skip
+    assert read_mesh(good).points().shape == (1 << 18, 3)
     path = packed_points(tmp_path / "lies.vtu", block, packer=packer, sizes=[120], points=10)
     request.addfinalizer(tracemalloc.stop)
     tracemalloc.start()
     with pytest.raises(
-        ValueError, match="the points of lies.vtu must be whole, got a block of 121"
+        ValueError, match="the points of lies.vtu must be whole, got a block of another"
     ):
         read_mesh(path)
     assert tracemalloc.get_traced_memory()[1] < 12_000_000  # LZMA itself takes 8
-    count = 400  # 6.7 GB
-    path = packed_points(tmp_path / "bomb.vtu", block, packer=packer, sizes=[1 << 24] * count,
-                         points=count * (1 << 22) // 3)  # fmt: skip
-    says = "^reading bomb.vtu needs more than the 4 GB that --read-memory allows: it declares 6.711"
+    count = 6399  # 6.7 GB
+    path = packed_points(tmp_path / "bomb.vtu", block, packer=packer, sizes=[1 << 20] * count,
+                         points=count * (1 << 18) // 3)  # fmt: skip
+    says = "^reading bomb.vtu needs more than the 4 GB that --read-memory allows: it declares 6.71 "
     tracemalloc.reset_peak()
     with read_within(ReadLimits(memory=4)), pytest.raises(ValueError, match=says):
         read_mesh(path)
     assert tracemalloc.get_traced_memory()[1] < 12_000_000
     path = packed_points(tmp_path / "tera.vtu", block, packer=packer, sizes=[12 * 10**12],
                          points=10**12)  # fmt: skip
-    with pytest.raises(
-        ValueError, match="^reading tera.vtu needs more .* it declares 1.2e\\+04 GB"
-    ):
+    with pytest.raises(ValueError, match="tera.vtu must be whole, got blocks of 12000000000000 b"):
         read_mesh(path)
 
 

@@ -48,8 +48,12 @@ def _cut(store: Path) -> None:
 
 
 def _manifest(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """Changes a manifest of schema 1, which has no hash: the comparisons must find it."""
+
     def apply(store: Path) -> None:
         value = json.loads((store / "manifest.json").read_text())
+        del value["sha256"]
+        value["schema"] = 1
         change(value)
         (store / "manifest.json").write_text(json.dumps(value))
 
@@ -63,6 +67,10 @@ def _set(*keys: Any, to: Any) -> Callable[[Path], None]:
         value[keys[-1]] = to
 
     return _manifest(change)
+
+
+def _rename(value: Any) -> None:
+    value["samples"]["../s02"] = value["samples"].pop("s02")
 
 
 @pytest.mark.parametrize(
@@ -109,8 +117,46 @@ def _set(*keys: Any, to: Any) -> Callable[[Path], None]:
             _set("splits", "test", to=["s07"]),
             ["s03: a sample must be in a split, got none", "s07: a sample of a split must have an"],
         ),
+        (
+            _set("splits", to={"test": ["s03"], "train": ["s00", "s01", "s02"]}),
+            ["samples must be in the order of the splits, got another order"],
+        ),
+        (_set("splits", to={**SPLITS, " ": []}), ["a split must have a name, got ' '"]),
+        (_set("slipstream", to="new"), ["slipstream must be a version, as 0.1.0, got 'new'"]),
+        (_set("provenance", "source", to=""), ["source must be the name of a source, got ''"]),
+        (
+            _set("fields", "targets", 0, "group", to=" "),
+            ["the group of field 'pressure' must be t"],
+        ),
+        (
+            _set("provenance", "options", "pairs", to={"states": 3}),
+            ["the option 'pairs' must describe pairs: pairs must have the field state, got"],
+        ),
+        (
+            _set("samples", "s02", "parameters", "angle", to=float("nan")),
+            [
+                "{store}/manifest.json: samples.s02.parameters.angle must be a finite number, got nan"
+            ],
+        ),
+        (
+            _set("samples", "s02", "files", "a.vtp", to={"bytes": 3, "sha256": "a7"}),
+            ["s02: source file 'a.vtp' must have its bytes, and may have its sha256, got {{'byt"],
+        ),
+        (
+            _manifest(
+                lambda value: [
+                    value["samples"][i].update(files={"a": {"bytes": int(i[-1])}})
+                    for i in ("s01", "s02")
+                ]
+            ),
+            ["source file a must be one file to all samples, got bytes 1 of s01 and 2 of s02"],
+        ),
+        (_set("quarantined", "s?", to="x"), ["quarantined: a sample id must have 1 to 200"]),
+        (_set("quarantined", "s9", to=""), ["the reason to quarantine s9 must be text, got ''"]),
+        (_set("note", to="x"), ["{store}/manifest.json: a field must be one of"]),
+        (_set("sha256", to="x"), ["a manifest of schema 1 must have no sha256, got one"]),
         (_set("quarantined", to={"s03": "x"}), ["s03: a sample must not be quarantined, got both"]),
-        (_set("schema", to=9), ["{store}/manifest.json: schema must be at most 1, got 9: a newer"]),
+        (_set("schema", to=9), ["{store}/manifest.json: schema must be at most 2, got 9: a newer"]),
         (lambda s: (s / "manifest.json").unlink(), ["{store} must be a store with a manifest.js"]),
     ],
 )
@@ -125,18 +171,21 @@ def test_what_is_found(store: Path, damage: Callable[[Path], Any], messages: lis
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_set("samples", "s02", "bytes", to=None), "sample s02: bytes must be a whole number of"),
-        (_set("samples", "s02", "crc32", to=None), "sample s02: crc32 must be a whole number of"),
-        (_set("samples", "s02", "rows", to=10**400), "rows must be below 2^63, got 401 digits"),
-        (_set("samples", "s02", to=None), "sample s02: an entry must be a mapping, got None"),
-        (_set("samples", "s02", to={}), "sample s02: it must have the key 'rows', got none"),
-        (_set("samples", "../s02", to={}), "a sample id must have 1 to 200 letters"),
+        (_set("samples", "s02", "bytes", to=None), "samples.s02.bytes must be a whole number, got"),
+        (_set("samples", "s02", "crc32", to=None), "samples.s02.crc32 must be a whole number, got"),
+        (
+            _set("samples", "s02", "rows", to=10**400),
+            "rows must be a number of at most 64 bits",
+        ),
+        (_set("samples", "s02", to=None), "samples.s02 must be a mapping with the fields of"),
+        (_set("samples", "s02", to={}), "samples.s02 must have the field rows, got none"),
+        (_manifest(_rename), "a sample id must have 1 to 200 letters"),
         (_set("quarantined", to=None), "quarantined must be a mapping, got None"),
-        (_set("splits", "test", to=None), "split 'test' must be a list of sample ids, got"),
+        (_set("splits", "test", to=None), "splits.test must be a list, got None"),
         (_set("provenance", "seed", to=None), "seed must be a whole number, got None"),
         (_set("statistics", "squares", to=[]), "statistics must have as many numbers of each kind"),
         (_set("statistics", "squares", 0, to=-1), "squares of statistics must be at least 0, got"),
-        (_set("statistics", "mean", 0, to=None), "mean of statistics must be a list of finite"),
+        (_set("statistics", "mean", 0, to=None), "statistics.mean[0] must be a number, got None"),
         (_set("fields", "targets", to=[]), "must have 7 numbers of each kind, one a column, got"),
     ],
 )

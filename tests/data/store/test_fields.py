@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,9 +35,43 @@ def test_groups_join_fields_and_none_leaves_one_out() -> None:
     assert Schema.from_json(schema.to_json()) == schema
 
 
+OLD = {
+    "coords": [{"name": "x", "unit": "m", "group": "x", "components": 3}],
+    "features": [{"name": "normals", "unit": "1", "group": "normals", "components": 3}],
+    "targets": [{"name": "p", "unit": "Pa", "group": None, "components": 1}],
+}
+
+
+def test_the_schema_says_what_was_computed_whatever_it_is_called() -> None:
+    features = (Field("normal"), Field("n", components=3, computed="normals"))
+    schema = Schema((Field("x", components=3),), features, (Field("p"),))
+    found = schema.computed("normals")
+    assert found is not None and found.name == "n" and schema.computed("distance") is None
+    again = Schema.from_json(json.loads(json.dumps(schema.to_json())))
+    assert again == schema and again.computed("normals") == found
+    assert schema.to_json()["features"][1]["computed"] == "normals"
+
+
+def test_older_files_are_known_by_their_names_and_stay_as_they_are() -> None:
+    old = Schema.from_json(OLD)
+    found = old.computed("normals")
+    assert found is not None and found.name == "normals" and old.computed("distance") is None
+    assert json.dumps(old.to_json()) == json.dumps(OLD) == json.dumps(old.identity())
+    value = {**OLD, "features": [{**OLD["features"][0], "computed": "normal"}]}
+    with pytest.raises(ValueError, match=r"features\[0\].computed must be one of .* got 'normal'"):
+        Schema.from_json(value)
+    for name, what in (("normal", "normals"), ("distance", "distance")):
+        named = replace(SCHEMA, features=(Field(name, components=2),))
+        assert named.computed(what) is None, "of another width"  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (
+            lambda: Field("n", components=2, computed="normals"),
+            "components of field 'n' must be 3 for computed normals, got 2",
+        ),
         (lambda: Field(" "), "the name of a field must be printable text, got ' '"),
         (lambda: Field("p", ""), "the unit of a field must be printable text, got ''"),
         (lambda: Field("p", components=0), "components of field 'p' must be a whole number of at"),

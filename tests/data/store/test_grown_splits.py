@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,13 @@ from slipstream.data.store import Splits, draw_splits, ingest, merge, open_store
 from slipstream.data.store.splits import FRACTIONS, grow_splits
 
 from ..samples import Made, contents
+
+GOLDEN = {
+    "train": ("s01", "s02", "s03", "s04", "s05", "s07", "s08", "s09"),
+    "val": ("s06",),
+    "test": ("s00",),
+}
+"""As drawn for stores since the first version."""
 
 
 def ids(count: int) -> list[str]:
@@ -47,6 +55,36 @@ def test_splits_of_other_fractions_and_names_stay() -> None:
     grown = grow_splits(known, ids(12), {"train": 0.5, "test": 0.5}, 0)
     assert grown["far"] == ("s01", "s02") and "s00" in grown["train"]
     assert abs(len(grown["train"]) - len(grown["test"])) <= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_samples_leave_no_split_empty(seed: int) -> None:
+    sizes = {
+        count: [len(names) for names in draw_splits(ids(count), FRACTIONS, seed).values()]
+        for count in range(9)
+    }
+    assert sizes == {
+        0: [0, 0, 0], 1: [1, 0, 0], 2: [2, 0, 0], 3: [1, 1, 1], 4: [2, 1, 1], 5: [3, 1, 1],
+        6: [4, 1, 1], 7: [5, 1, 1], 8: [6, 1, 1],
+    }  # fmt: skip
+    uneven = draw_splits(ids(12), {"train": 0.96, "val": 0.02, "test": 0.02, "none": 0.0}, seed)
+    assert [len(names) for names in uneven.values()] == [10, 1, 1, 0]
+
+
+def test_splits_that_stores_have_are_drawn_again() -> None:
+    assert draw_splits(ids(10), FRACTIONS, 0) == GOLDEN
+    for count in range(8, 60):
+        shuffled = [name for names in _as_one_split(count) for name in names]
+        ends = [0, *(round(total * count) for total in (0.8, 0.9, 1.0))]
+        drawn = draw_splits(ids(count), FRACTIONS, 0)
+        for (first, end), names in zip(pairwise(ends), drawn.values(), strict=True):
+            assert sorted(shuffled[first:end]) == list(names)
+
+
+def _as_one_split(count: int) -> list[tuple[str, ...]]:
+    """The samples in the order in which they are drawn, one by one."""
+    one_each = {str(i): 1 / count for i in range(count)}
+    return list(draw_splits(ids(count), one_each, 0).values())
 
 
 def _splits(store: Path) -> Mapping[str, tuple[str, ...]]:

@@ -368,7 +368,7 @@ def test_drawn_splits() -> None:
 
 def test_the_manifest_is_readable_json(whole: dict[str, bytes]) -> None:
     manifest = json.loads(whole["manifest.json"])
-    assert manifest["schema"] == 1
+    assert manifest["schema"] == 2 and len(manifest["sha256"]) == 64
     assert manifest["provenance"] == {"source": "made", "options": {"rows": 500}, "seed": 0}
     assert manifest["fields"]["targets"][0] == {
         "name": "pressure", "unit": "Pa", "group": "pressure", "components": 1

@@ -117,9 +117,9 @@ def _change(path: Path, **changes: Any) -> None:
 def test_manifests_that_are_none(store: Store, tmp_path: Path) -> None:
     path = store.path / "manifest.json"
     for changes, message in (
-        ({"schema": 2}, "schema must be at most 1, got 2: a newer slipstream wrote it$"),
+        ({"schema": 3}, "schema must be at most 2, got 3: a newer slipstream wrote it$"),
         ({"schema": None}, "schema must be a whole number of at least 1, got None"),
-        ({"schema": 1, "splits": "gone"}, "manifest.json must have the key 'splits', got none"),
+        ({"schema": 1, "splits": "gone"}, "manifest.json: it must have the field splits, got none"),
         ({"splits": {}, "samples": 3}, "manifest.json: samples must be a mapping, got 3"),
     ):
         _change(path, **changes)

@@ -51,6 +51,23 @@ def test_scalars_and_lengths_of_vectors() -> None:
     assert shear.relative == {"baseline": 0.25, "mlp-only": 0.25}
 
 
+@pytest.mark.parametrize(
+    "feature",
+    [
+        Field("n_out", components=3, computed="normals"),
+        Field("normals", components=3),  # of a file that does not say what was computed
+    ],
+)
+def test_a_surface_is_known_by_its_schema(feature: Field, tmp_path: Path) -> None:
+    """The drafted card calls the normals `normals`."""
+    schema = replace(SURFACE, features=(Field("speed", "m/s"), feature))
+    made = prediction("baseline", schema=schema)
+    write_prediction(tmp_path / "a.safetensors", made)
+    scene = make_scene({"baseline": read_prediction(tmp_path / "a.safetensors")})
+    assert scene.kind == "surface"
+    np.testing.assert_array_equal(scene.normals, made.features[:, 1:])
+
+
 def test_a_volume_in_a_plane() -> None:
     flat = Schema((Field("x", "m", components=2),), (), (Field("p"),))
     scene = make_scene({"baseline": prediction("baseline", schema=flat)})

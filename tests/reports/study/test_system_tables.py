@@ -61,13 +61,13 @@ def test_only_what_passed_its_gate_counts_and_of_a_name_the_last(tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"name": 3}, "r.jsonl: name must be str, got 3"),
-        ({"device": None}, "r.jsonl: device must be str, got None"),
-        ({"case": {"what": "layer"}}, "r.jsonl, a: case: points must be int, got None"),
-        ({"results": []}, "results must be dict, got []"),
-        ({"results": {"fused": 3}}, "r.jsonl, a: results: fused must be dict or NoneType, got 3"),
-        ({"results": {"fused": {"ms": "x"}}}, "a: fused: ms must be int or float or NoneType"),
-        ({"gate": "green"}, "gate must be dict or NoneType, got 'green'"),
+        ({"name": 3}, "r.jsonl: name must be text, got 3"),
+        ({"device": None}, "r.jsonl: device must be text, got None"),
+        ({"case": {"what": "layer"}}, "r.jsonl, a: case must have the field points, got none"),
+        ({"results": []}, "results must be a mapping, got []"),
+        ({"results": {"fused": 3}}, "r.jsonl: results.fused must be a mapping, got 3"),
+        ({"results": {"fused": {"ms": "x"}}}, "a: results.fused.ms must be a number"),
+        ({"gate": "green"}, "gate must be a mapping, got 'green'"),
     ],
 )
 def test_a_damaged_record_is_named(change: dict[str, Any], sentence: str, tmp_path: Path) -> None:
