@@ -1,3 +1,3 @@
-from slipstream.cli.app import main
+from slipstream.cli import main
 
 main()

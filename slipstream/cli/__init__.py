@@ -6,6 +6,14 @@ shared   what several commands share: bars, options, settings
 The other modules are commands, one or a few each; `data` and `bench` are groups.
 """
 
-from slipstream.cli.app import main
+from slipstream.core.signals import end_on_signals
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """The program `slipstream`: a signal ends it with one line, from its first import on."""
+    end_on_signals()
+    from slipstream.cli.app import main as run
+
+    run()

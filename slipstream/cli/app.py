@@ -1,5 +1,7 @@
 """The command line. Bad input ends with one sentence and exit code 2, never a traceback.
 
+SIGINT (Ctrl-C) and SIGTERM end it with one sentence and exit code 130 or 143.
+
 A command is imported when it is called, so that a command without kernels need not load Triton and
 `slipstream --version` need not load torch.
 """
@@ -8,12 +10,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from slipstream.cli.lazy import lazy_group
 from slipstream.core.errors import TrainingStopped
+from slipstream.core.signals import Interrupted, raising_interrupted
 from slipstream.core.text import printable
 from slipstream.core.version import VERSION
 
@@ -47,18 +50,26 @@ def main() -> None:
     # MKL promises equal digits from run to run in this mode only. It reads the variable once.
     os.environ.setdefault("MKL_CBWR", "AUTO")
     try:
-        app(prog_name="slipstream")
+        with raising_interrupted():
+            app(prog_name="slipstream")
     except OSError as error:
         where = f"cannot use {str(error.filename)!r}: " if error.filename else ""
-        print(f"slipstream: {where}{error.strerror or error}", file=sys.stderr)
-        sys.exit(2)
-    except ValueError as error:  # which may quote a name from a file
-        lines = map(printable, str(error).split("\n"))
-        print("slipstream: " + "\n".join(lines), file=sys.stderr)
-        sys.exit(2)
+        _end(f"{where}{error.strerror or error}", 2)
+    except ValueError as error:
+        _end(str(error), 2)
     except TrainingStopped as error:
-        print(f"slipstream: {error}", file=sys.stderr)
-        sys.exit(1)
+        _end(str(error), 1)
+    except Interrupted as error:
+        _end(str(error), error.code)
+
+
+def _end(sentence: str, code: int) -> NoReturn:
+    lines = map(printable, sentence.split("\n"))  # a name from a file may be quoted in it
+    print("slipstream: " + "\n".join(lines), file=sys.stderr)
+    distributed = sys.modules.get("slipstream.training.distributed")
+    if distributed is not None:  # else this process trains nothing
+        distributed.leave_world(code)
+    sys.exit(code)
 
 
 @app.callback(invoke_without_command=True)

@@ -11,6 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from slipstream.core.signals import end_at_once, handling
+
 
 class _Commands(Mapping[str, Any]):
     """A mapping from names to commands, which typer takes; a lookup imports the command."""
@@ -38,12 +40,14 @@ def _imported(name: str) -> ModuleType:
     """Import a module without garbage collection: its objects live as long as the process.
 
     Collecting during the import takes an eighth of the time that torch needs to be imported.
-    `gc.freeze` leaves the imported objects out of later collections too.
+    `gc.freeze` leaves the imported objects out of later collections too. A signal ends the process
+    at once: nothing is begun yet, and some packages swallow exceptions while they are imported.
     """
     was_on = gc.isenabled()
     gc.disable()
     try:
-        return import_module(name)
+        with handling(end_at_once):
+            return import_module(name)
     finally:
         gc.freeze()
         if was_on:

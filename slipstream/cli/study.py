@@ -89,7 +89,13 @@ def study(
 
 
 def exit_unless_finished(endings: Sequence[Ending]) -> None:
-    """Exit with code 1 where a run failed, 130 where one was interrupted."""
+    """Exit with 130 or 143 where a signal stopped the study, with 1 where a run failed.
+
+    130 also where runs are unfinished for another reason, as the end of the time.
+    """
+    for ending in endings:
+        if ending.signal is not None:
+            raise typer.Exit(128 + ending.signal)
     if any(ending.status == "failed" for ending in endings):
         raise typer.Exit(1)
     if any(ending.status != "finished" for ending in endings):

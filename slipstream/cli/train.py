@@ -23,12 +23,15 @@ from rich.progress import (
 from slipstream.cli.shared import Plugins, load_plugins, parse_settings
 from slipstream.core.checked_yaml import read_yaml
 from slipstream.core.configs import overlay
+from slipstream.core.runtime import environment
+from slipstream.core.signals import stop_with
 from slipstream.data.store import IngestProgress
 from slipstream.experiments import EXPERIMENTS, experiment
 from slipstream.runs.config import RunConfig, with_store, with_variant
 from slipstream.runs.folder import RunFolder
 from slipstream.training.distributed import leave_world, place_in_world
 from slipstream.training.session import train as train_run
+from slipstream.training.study import STUDY
 from slipstream.training.trainer import TrainingOutcome
 
 ConfigOption = Annotated[
@@ -69,6 +72,9 @@ def train(
 
     Example: slipstream train drivaerml-surface --store stores/ml --out runs/baseline
     """
+    study = environment(STUDY)
+    if study is not None:
+        stop_with(int(study))
     load_plugins(plugin)
     if listed:
         _list(as_json)

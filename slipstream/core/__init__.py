@@ -1,1 +1,1 @@
-"""Used by all other rooms: argument checks, errors, files, locks, records, the runtime."""
+"""Used by all other rooms: argument checks, errors, files, locks, records, signals, the runtime."""

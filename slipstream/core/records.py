@@ -61,8 +61,9 @@ def read_records(path: Path, kind: str | None = None) -> list[dict[str, Any]]:
 def _checked(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where} must be a JSON object, got {error.msg}") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        got = error.msg if isinstance(error, json.JSONDecodeError) else "one nested too deeply"
+        raise ValueError(f"{where} must be a JSON object, got {got}") from None
     if not isinstance(row, dict):
         raise ValueError(f"{where} must be a JSON object, got {type(row).__name__}")
     for name, expected in _REQUIRED.items():

@@ -28,6 +28,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from slipstream.core.plain_checks import check_choice
+from slipstream.core.text import printable
 
 Parsed = TypeVar("Parsed")
 Count = Annotated[int, Field(ge=0)]
@@ -130,7 +131,8 @@ def _leaves(value: Any, place: str, depth: int) -> Iterator[tuple[str, Any]]:
 def _below(place: str, key: Any) -> str:
     if isinstance(key, int):
         return f"{place}[{key}]"
-    return f"{place}.{key}" if place else str(key)
+    name = printable(str(key))
+    return f"{place}.{name}" if place else name
 
 
 def _sentence(error: ValidationError, value: Any, place: str) -> str:

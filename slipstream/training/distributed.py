@@ -7,6 +7,7 @@ equally many samples, that is the gradient of one process with all of them. Only
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from slipstream.core.errors import TrainingStopped
 from slipstream.core.runtime import environment, pick_device
 from slipstream.metrics import Errors
 
@@ -35,6 +37,8 @@ class World:
     device: torch.device
     rank: int = 0
     size: int = 1
+    hosts: dist.ProcessGroup | None = None
+    """The ranks as a group of gloo, where the group of their devices is another."""
 
     @property
     def leads(self) -> bool:
@@ -53,13 +57,13 @@ class World:
             value /= self.size
         return value
 
-    def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any rank. All ranks must call this."""
+    def largest(self, number: int) -> int:
+        """The largest number of any rank. All ranks must call this; no device is waited for."""
         if self.size == 1:
-            return flag
-        largest = torch.tensor(float(flag), device=self.device)
-        dist.all_reduce(largest, dist.ReduceOp.MAX)
-        return bool(largest.item())
+            return number
+        largest = torch.tensor(number)
+        dist.all_reduce(largest, dist.ReduceOp.MAX, group=self.hosts)
+        return int(largest)
 
     def gather(self, errors: Errors) -> Errors:
         """The errors of all ranks' samples, in the same order on every rank."""
@@ -95,12 +99,33 @@ def join_world(device: str = "auto") -> Iterator[World]:
     if where.type == "cuda":
         where = pick_device(f"cuda:{local}")
         torch.cuda.set_device(where)
-    backend = "nccl" if where.type == "cuda" else "gloo"
-    dist.init_process_group(backend, timeout=PATIENCE)
+    on_gpus = where.type == "cuda"
+    with _naming_lost_ranks(rank, size):
+        dist.init_process_group("nccl" if on_gpus else "gloo", timeout=PATIENCE)
+        try:
+            hosts = dist.new_group(backend="gloo", timeout=PATIENCE) if on_gpus else None
+            yield World(where, rank, size, hosts)
+        finally:
+            dist.destroy_process_group()
+
+
+@contextmanager
+def _naming_lost_ranks(rank: int, size: int) -> Iterator[None]:
+    """One sentence where another rank is gone, in place of the error of the process group."""
     try:
-        yield World(where, rank, size)
-    finally:
-        dist.destroy_process_group()
+        yield
+    except RuntimeError as error:
+        if not isinstance(error, dist.DistError) and "gloo" not in str(error):
+            raise
+        raise TrainingStopped(
+            f"another process of this run ended or does not answer, so rank {rank} of {size} ends"
+            f" too; the same command goes on from the newest checkpoint ({_cause(error)})"
+        ) from None
+
+
+def _cause(error: RuntimeError) -> str:
+    """As "Read error [127.0.0.1]:36276: Connection reset by peer"."""
+    return re.sub(r"^\[[^]]*\] *", "", str(error).strip().split("\n")[0]).split(". ")[0]
 
 
 def place_in_world() -> tuple[int, int]:

@@ -86,9 +86,16 @@ def load_optimizer(
             if f"{name}.{key}" not in tensors:
                 raise ValueError(f"the optimiser's state must have {name}.{key}, got none")
             saved = tensors[f"{name}.{key}"]
-            wanted = torch.float32 if key == "step" else parameter.dtype
-            if saved.dtype != wanted:
-                raise ValueError(
-                    f"the optimiser's {name}.{key} must have dtype {wanted}, got {saved.dtype}"
-                )
+            wanted = torch.zeros(()) if key == "step" else parameter
+            for what in ("dtype", "shape"):
+                expected, got = getattr(wanted, what), getattr(saved, what)
+                if got != expected:
+                    raise ValueError(
+                        f"the optimiser's {name}.{key} must have {what} {_plain(expected)}, got"
+                        f" {_plain(got)}"
+                    )
             optimizer.state[parameter][key] = saved.to(parameter.device, copy=True)
+
+
+def _plain(value: torch.dtype | torch.Size) -> str:
+    return str(tuple(value) if isinstance(value, torch.Size) else value)

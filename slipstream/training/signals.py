@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import signal
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from slipstream.core.signals import handling, insists
+
 
 class StopRequest:
-    """The signal that was received, if any. A second one is not caught and ends the process."""
+    """The signal that was received first, if any."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
@@ -21,24 +23,20 @@ class StopRequest:
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    request = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield request  # Python delivers signals to the main thread only
-        return
+    """A request that the first signal sets.
+
+    Repeated signals change nothing, except that Ctrl-C more than a second after the first one does
+    what it did before: a checkpoint that is being written is then lost, the older ones are not.
+    """
+    request, since = StopRequest(), 0.0
 
     def remember(number: int, frame: FrameType | None) -> None:
-        request.signal = signal.Signals(number)
-        restore()
+        nonlocal since
+        if not request:
+            request.signal, since = signal.Signals(number), time.monotonic()
+        elif insists(number, since):
+            restore()
+            signal.raise_signal(number)
 
-    def restore() -> None:
-        for number, handler in earlier_handlers.items():
-            signal.signal(number, handler)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    earlier_handlers = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
-        signal.signal(number, remember)
-    try:
+    with handling(remember) as restore:
         yield request
-    finally:
-        restore()

@@ -91,6 +91,10 @@ def _random_states(device: torch.device) -> dict[str, Tensor]:
 
 
 def _set_random_states(states: Mapping[str, Tensor], device: torch.device) -> None:
-    torch.set_rng_state(states["cpu"])
+    now = torch.get_rng_state()
+    saved = states.get("cpu")
+    if saved is None or saved.dtype != now.dtype or saved.shape != now.shape:
+        raise ValueError("rng.cpu of the checkpoint must be the state of a generator, got another")
+    torch.set_rng_state(saved)
     if device.type == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"], device)

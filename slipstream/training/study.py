@@ -12,6 +12,7 @@ failure of one run does not affect the others.
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from typing import Literal
 from slipstream.core.checks import check_whole
 from slipstream.core.records import append_record
 from slipstream.core.runtime import available_cores, child_environment
+from slipstream.core.signals import NUMBERS
 from slipstream.models.plugins import plugin_files
 from slipstream.runs.config import RunConfig, check_same, with_store, with_variant
 from slipstream.runs.folder import RunFolder
@@ -31,6 +33,10 @@ from slipstream.training.data import open_data
 from slipstream.training.signals import StopRequest, stop_requests
 
 POLL_SECONDS = 0.1
+STUDY = "SLIPSTREAM_STUDY"
+"""The variable by which a run knows the process of its study, with which it stops."""
+_STOPPED = {code for number in NUMBERS for code in (128 + number, -number)}
+"""The exit codes of a run that a signal stopped."""
 Status = Literal["finished", "interrupted", "failed", "waiting", "running"]
 
 
@@ -59,6 +65,8 @@ class Ending:
     reason: str | None = None
     """Why it failed: the last line of the run's output."""
     seconds: float = 0.0
+    signal: int | None = None
+    """The signal that ended the study before this cell was finished."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +136,8 @@ def run_study(
     """Run the cells that are not finished, and say how each ended.
 
     `watch` is called every 0.1 s with the cells that run and the number of those done. A signal, or
-    the end of the time, is passed on to the runs, which save, and ends the study.
+    the end of the time, is passed on to the runs, which save, and ends the study. The runs also
+    save and end when this process is killed.
     """
     end = math.inf if resources.minutes is None else time.monotonic() + 60 * resources.minutes
     endings = {cell.name: ending for cell in cells if (ending := _before(cell)) is not None}
@@ -144,7 +153,7 @@ def run_study(
                     running.append(_Running(cell, resources))
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
-                ending = one.ending()
+                ending = one.ending(stop)
                 endings[ending.cell.name] = ending
                 append_record(out / "records.jsonl", "cell", _row(ending))
             if _over(stop, end):
@@ -152,7 +161,9 @@ def run_study(
             watch([one.cell for one in running], len(endings))
             if running:
                 time.sleep(POLL_SECONDS)
-    return [endings.get(cell.name, Ending(cell, "waiting")) for cell in cells]
+    waits = [Ending(cell, "waiting", signal=stop.signal) for cell in waiting]
+    endings |= {ending.cell.name: ending for ending in waits}
+    return [endings[cell.name] for cell in cells]
 
 
 def _before(cell: StudyCell) -> Ending | None:
@@ -185,19 +196,24 @@ class _Running:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                env=child_environment(OMP_NUM_THREADS=str(threads)),
+                env=child_environment(OMP_NUM_THREADS=str(threads), **{STUDY: str(os.getpid())}),
                 start_new_session=True,  # Ctrl-C reaches the study only, which passes it on
             )
 
-    def ending(self) -> Ending:
-        seconds = round(time.perf_counter() - self.started, 1)
-        if self.process.returncode == 0 and self.cell.finished:
+    def ending(self, stop: StopRequest) -> Ending:
+        """How the process ended; the study and its runs may all have got the same signal."""
+        seconds, code = round(time.perf_counter() - self.started, 1), self.process.returncode
+        if code == 0 and self.cell.finished:
             return Ending(self.cell, "finished", None, seconds)
-        if self.asked_to_stop:
-            return Ending(self.cell, "interrupted", None, seconds)
+        if self.asked_to_stop or stop or code in _STOPPED:
+            return Ending(self.cell, "interrupted", None, seconds, stop.signal)
+        return Ending(self.cell, "failed", f"{self._reason()} (exit {code})", seconds)
+
+    def _reason(self) -> str:
+        """Our own last sentence, which torchrun follows with a report, or else the last line."""
         lines = self.log.read_text(errors="replace").strip().splitlines()
-        reason = lines[-1] if lines else "it said nothing"
-        return Ending(self.cell, "failed", f"{reason} (exit {self.process.returncode})", seconds)
+        own = [line for line in lines if line.startswith("slipstream: ")]
+        return (own or lines or ["it said nothing"])[-1]
 
 
 def _over(stop: StopRequest, end: float) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from signal import Signals
 from typing import Any, Literal
 
 import torch
@@ -108,12 +109,12 @@ class Trainer:
                     self.advance(batch)
                     if self._ends(stop):
                         break
-        step, best = self.state.step, self.state.best
-        if step == last:
-            self._record_once("stop", {"step": step, "reason": "finished"})
-            return TrainingOutcome(step, "finished", best)
-        self._record("stop", {"step": step, "reason": "interrupted"})
-        return TrainingOutcome(step, "interrupted", best, stop.signal)
+            step, best = self.state.step, self.state.best
+            if step == last:
+                self._record_once("stop", {"step": step, "reason": "finished"})
+                return TrainingOutcome(step, "finished", best)
+            self._record("stop", {"step": step, "reason": "interrupted"})
+            return TrainingOutcome(step, "interrupted", best, stop.signal)
 
     def take_step(self, batch: Batch) -> None:
         """One training step; the host does not wait for the device."""
@@ -211,19 +212,15 @@ class Trainer:
     def _ends(self, stop: StopRequest) -> bool:
         """Whether to stop after this step; saves if a signal asks for it.
 
-        All ranks must decide alike. They exchange whether they saw a signal only at the steps that
-        are logged, as each exchange waits for the device.
+        All ranks decide alike: a signal may reach some of them a step earlier than others.
         """
-        step, last = self.state.step, self.config.steps
-        if step == last:
+        if self.state.step == self.config.steps:
             return True
-        if self.world.size > 1:
-            asked = is_due(step, self.config.log_every, last) and self.world.any(bool(stop))
-        else:
-            asked = bool(stop)
-        if asked:
+        number = self.world.largest(stop.signal or 0)
+        if number:
+            stop.signal = Signals(number)
             self.save()
-        return asked
+        return bool(number)
 
     def _report(self) -> None:
         """Record the means since the last report; stop a run with too many skipped steps."""

@@ -1,12 +1,10 @@
-"""`slipstream data` as a user meets it: real processes, real kills, exit codes."""
+"""`slipstream data` as a user meets it: real processes, exit codes."""
 
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -44,24 +42,6 @@ def test_make_and_check(command: Command, tmp_path: Path) -> None:
     checked = command("data", "check", store, "--json")
     assert checked.code == 1
     assert [finding["sample"] for finding in json.loads(checked.out)][0] == "000003"
-
-
-def test_a_kill_and_the_same_command_again(tmp_path: Path) -> None:
-    """After SIGKILL at some moment: the bytes of an uninterrupted run."""
-    options = ("--samples", "12", "--points", "40000")
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert slipstream("make", "poisson", *options, "--out", whole).returncode == 0
-    command = [sys.executable, "-m", "slipstream", "data", "make", "poisson", *options]
-    process = subprocess.Popen([*command, "--out", str(killed)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not list(killed.glob("samples/*.npy")) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (killed / "manifest.json").is_file()
-    assert slipstream("make", "poisson", *options, "--out", killed).returncode == 0
-    assert contents(killed) == contents(whole)
-    assert slipstream("check", killed).returncode == 0
 
 
 def test_shards_make_the_same_store(command: Command, tmp_path: Path) -> None:

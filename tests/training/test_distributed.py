@@ -106,8 +106,10 @@ def test_when_a_rank_dies_all_end_and_the_run_goes_on_exactly(both: Path, tmp_pa
         while len(folder.records()) < 12 and time.monotonic() < until:
             time.sleep(0.005)
         os.kill(children(process)[-1], signal.SIGKILL)
-        process.communicate(timeout=90)
+        said, _ = process.communicate(timeout=90)
     assert process.returncode != 0 and not folder.history("stop")
+    assert said.count("slipstream: another process of this run ended") == 1, said
+    assert "[rank0]: Traceback" not in said
     finish(folder.path)
     assert same(last_weights(both), last_weights(folder.path))
     assert len(folder.history("start")) == 2
@@ -126,13 +128,14 @@ def test_a_rank_that_comes_late_to_the_start_joins_the_others(tmp_path: Path) ->
 
 def test_a_preempted_run_of_several_processes_saves(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    folder.begin(small(steps=100_000, log_every=5, evaluate_every=50_000, batch=1))
+    folder.begin(small(steps=100_000, log_every=50_000, evaluate_every=50_000, batch=1))
     with torchrun(folder.path) as process:
         until = time.monotonic() + 60
-        while not folder.history("train") and time.monotonic() < until:
+        while not folder.history("start") and time.monotonic() < until:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=60)
+    assert said.count("saved; the same command continues") == 1 and "[rank" not in said, said
     (stop,) = folder.history("stop")
     assert stop["reason"] == "interrupted" and stop["step"] == folder.checkpoint_steps()[-1] > 0
 

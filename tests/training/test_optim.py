@@ -108,3 +108,23 @@ def test_a_state_goes_on_in_another_optimizer() -> None:
     assert torch.equal(*found)
     with pytest.raises(ValueError, match=r"must have weight.exp_avg_sq, got none"):
         load_optimizer(model, optimizer, {"weight.exp_avg": torch.ones(1, 2)})
+
+
+@pytest.mark.parametrize(
+    ("name", "damaged", "sentence"),
+    [
+        ("exp_avg", torch.ones(2, 1), r"shape \(1, 2\), got \(2, 1\)"),
+        ("exp_avg_sq", torch.ones(1, 2).half(), "dtype torch.float32, got torch.float16"),
+        ("step", torch.ones(1), r"shape \(\), got \(1,\)"),
+    ],
+)
+def test_a_state_of_other_shape_or_dtype_is_refused(
+    name: str, damaged: torch.Tensor, sentence: str
+) -> None:
+    model = line()
+    optimizer = make_optimizer(model, OptimConfig())
+    model.weight.grad = torch.ones(1, 2)
+    update(model, optimizer, torch.tensor(1.0), 5.0)
+    saved = {**optimizer_tensors(model, optimizer), f"weight.{name}": damaged}
+    with pytest.raises(ValueError, match=f"the optimiser's weight.{name} must have {sentence}"):
+        load_optimizer(model, optimizer, saved)

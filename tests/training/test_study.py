@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
+from slipstream.cli.study import exit_unless_finished
 from slipstream.core.records import read_records
 from slipstream.runs.checkpoint import read_checkpoint
 from slipstream.runs.folder import RunFolder
@@ -130,6 +132,10 @@ def test_a_signal_goes_to_the_runs_which_save(tmp_path: Path) -> None:
     threading.Thread(target=interrupt).start()
     endings = run_study(ready, tmp_path, Resources(device="cpu", parallel=1))
     assert [ending.status for ending in endings] == ["interrupted", "waiting"]
+    assert [ending.signal for ending in endings] == [signal.SIGINT] * 2
+    with pytest.raises(typer.Exit) as ended:
+        exit_unless_finished(endings)
+    assert ended.value.exit_code == 130
     (stop,) = folder.history("stop")
     assert stop["reason"] == "interrupted" and folder.checkpoint_steps()[-1] == stop["step"] > 0
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import os
 import resource
 import signal
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -214,13 +216,17 @@ def test_the_time_of_validations_is_not_that_of_steps(
 def test_a_signal_saves_and_ends_the_run_which_can_go_on(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    made = trainer(tmp_path)
+    """Also where all processes of the run get it, the loader's too, and twice."""
+    made = trainer(tmp_path, data__workers=2)
     take = made.take_step
 
     def interrupted(batch: Any) -> None:
         take(batch)
         if made.state.step == 5:
-            os.kill(os.getpid(), number)
+            pids = [os.getpid(), *(child.pid for child in multiprocessing.active_children())]
+            assert len(pids) >= 3
+            for _ in range(2):  # from another process: workers obey their parent
+                subprocess.run(["kill", f"-{int(number)}", *map(str, pids)], check=True)
 
     made.take_step = interrupted  # type: ignore[method-assign]
     before = signal.getsignal(number)
@@ -234,6 +240,32 @@ def test_a_signal_saves_and_ends_the_run_which_can_go_on(
     assert same(weights(again), weights(whole))
     steps = [row["step"] for row in rows(again, "train")]
     assert steps == sorted(set(steps))
+
+
+def test_ctrl_c_again_while_it_saves_leaves_the_older_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slipstream.core.signals.REPEAT_SECONDS", -1.0)
+    made = trainer(tmp_path, checkpoint_every=4)
+    take = made.take_step
+
+    def interrupted(batch: Any) -> None:
+        take(batch)
+        if made.state.step == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+            monkeypatch.setattr("slipstream.runs.checkpoint.publish", interrupted_again)
+
+    def interrupted_again(aside: Path, path: Path) -> None:
+        assert aside.is_file()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    made.take_step = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        made.run()
+    assert made.folder.checkpoint_steps() == [0, 4]
+    assert not list(tmp_path.rglob("*.partial"))
+    monkeypatch.undo()
+    assert trainer(tmp_path, checkpoint_every=4).run().reason == "finished"
 
 
 def test_a_finished_run_is_only_told_of(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from slipstream.core.checks import check_whole
 from slipstream.core.runtime import generator
+from slipstream.core.signals import become_worker, starting_workers
 from slipstream.data.batches.dataset import Batch, Item, PointDataset
 
 
@@ -88,6 +89,7 @@ class Loader:
             pin_memory=torch.cuda.is_available(),
             persistent_workers=workers > 0,
             prefetch_factor=prefetch if workers else None,
+            worker_init_fn=become_worker,
             generator=torch.Generator(),  # else every epoch draws a seed from torch's global one
         )
 
@@ -97,7 +99,9 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         place = self._remaining
-        for batch in self._loader:
+        with starting_workers():
+            batches = iter(self._loader)
+        for batch in batches:
             place.position += 1
             yield batch
         place.epoch, place.position = place.epoch + 1, 0

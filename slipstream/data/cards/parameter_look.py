@@ -97,15 +97,28 @@ def look_at_parameters(
             look = _of_table(path, name, ids, templates)
         except (ValueError, OSError) as error:
             if path.suffix.lower() != ".txt":  # which may be any text
-                unused.append((name, f"{name} is not used: {_sentence(error, folder)}"))
+                unused.append((name, _sentence(error, folder)))
             continue
         looks += [look] if look else []
-    notes += [sentence for _, sentence in unused[:_SHOWN]]
-    if len(unused) > _SHOWN:
-        further = [name for name, _ in unused[_SHOWN:]]
-        notes.append(f"{len(further):,} further files are not used: {_listed(further)}")
-    notes += _others(folder, ids)
+    notes += [*_unused(unused), *_others(folder, ids)]
     return tuple(look for look in looks if look.columns), notes
+
+
+def _unused(files: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Sentences on files, given with the reason why each is not used.
+
+    Files whose names differ in digits alone, as run_1/forces_1.csv and run_2/forces_2.csv, and that
+    are left out for the same reason share one.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, reason in files:
+        alike.setdefault((re.sub(r"[0-9]+", "0", name), reason), []).append(name)
+    for (_, reason), names in list(alike.items())[:_SHOWN]:
+        more = f" (and {len(names) - 1:,} named alike)" if len(names) > 1 else ""
+        yield f"{names[0]}{more} is not used: {reason}"
+    further = [name for names in list(alike.values())[_SHOWN:] for name in names]
+    if further:
+        yield f"{len(further):,} further files are not used: {_listed(further)}"
 
 
 def _of_files(pattern: str, files: Mapping[str, Path], ids: Sequence[str]) -> ParameterLook:

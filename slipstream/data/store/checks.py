@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -41,12 +42,11 @@ def check_store(
     defects = list(_check_folder(path, manifest))
     defects += check_manifest(read_json(path / MANIFEST_NAME), manifest)
     ids = list(manifest.samples)
-    for done, (_, of_sample) in enumerate(
-        run_tasks(partial(check_sample, path, manifest), ids, workers), start=1
-    ):
-        defects += of_sample
-        if progress:
-            progress(done, len(ids))
+    with closing(run_tasks(partial(check_sample, path, manifest), ids, workers)) as results:
+        for done, (_, of_sample) in enumerate(results, start=1):
+            defects += of_sample
+            if progress:
+                progress(done, len(ids))
     # Workers finish in any order: sorted as in the manifest, those of the whole store first.
     order = {sample: index for index, sample in enumerate((None, *ids))}
     return sorted(defects, key=lambda defect: order.get(defect.sample, len(order)))

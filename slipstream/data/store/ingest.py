@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,8 +111,8 @@ def ingest(
         try:
             task = _Task(source, store, origin, work, hash_files, frozenset(changed))
             todo = [sample for sample in mine if sample not in kept]
-            results = run_tasks(task, todo, workers, threads=threads)
-            entries, bad = _collect(results, len(mine), kept, progress or (lambda event: None))
+            with closing(run_tasks(task, todo, workers, threads=threads)) as results:
+                entries, bad = _collect(results, len(mine), kept, progress or (lambda event: None))
             unfinished.drop(work)
             _finish(unfinished, shard, Part(origin, splits, entries, bad))
         except BaseException:

@@ -87,6 +87,11 @@ def test_a_table_without_ids_is_mentioned(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,U\n1,30\n2\n")
     assert "must have 2 values in every row, got 1" in note_on(look_at(tmp_path), "t.csv")
     (tmp_path / "t.csv").unlink()
+    for k in range(3):
+        (tmp_path / f"other_{10 + k}.csv").write_text("a,b\n7.5,8.5\n")
+    assert note_on(look_at(tmp_path), "other").startswith(
+        "other_10.csv (and 2 named alike) is not used: none of its columns (a, b)"
+    )
     (tmp_path / "solver.json").write_text('{"model": "kOmegaSST", "U": 30}')
     assert "it has one set of parameters (model, U)" in note_on(look_at(tmp_path), "solver.json")
 
