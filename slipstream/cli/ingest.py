@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,8 @@ import typer
 
 from slipstream.cli.shared import (
     Json,
+    ReadMemory,
+    ReadTimeout,
     Workers,
     ingest_bar,
     parse_settings,
@@ -22,7 +25,8 @@ from slipstream.cli.shared import (
 )
 from slipstream.core.checks import check_choice
 from slipstream.data.benchmarks import BENCHMARKS, RawSource, benchmark_source
-from slipstream.data.store import MANIFEST_NAME, Source, read_manifest
+from slipstream.data.meshes import ReadLimits, read_within
+from slipstream.data.store import MANIFEST_NAME, Source, SourceWithin, read_manifest
 from slipstream.data.store import ingest as write_store
 
 MESH = "mesh"
@@ -60,6 +64,8 @@ def ingest(
             help="Record the sha256 of every file read, by which changed files are noticed.",
         ),
     ] = True,
+    read_memory: ReadMemory = None,
+    read_timeout: ReadTimeout = None,
     as_json: Json = False,
 ) -> None:
     """Make a store of a published data set, or of any meshes; run again, it continues.
@@ -68,11 +74,13 @@ def ingest(
 
     Example: slipstream data ingest drivaerml-surface /data/drivaerml stores/cars --set box=null
     """
-    source = _source(name, raw, card, split, settings or [])
+    context = partial(read_within, ReadLimits(read_memory, read_timeout))
+    with context():
+        source = _source(name, raw, card, split, settings or [])
     part = parse_shard(shard)
     with ingest_bar(f"ingest {name}") as show:
         summary = write_store(
-            source,
+            SourceWithin(source, context),
             store,
             seed=seed,
             workers=workers,

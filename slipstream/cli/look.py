@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from slipstream.cli.shared import bar
+from slipstream.cli.shared import ReadMemory, ReadTimeout, bar
 from slipstream.core.text import printable
 from slipstream.data.cards import (
     ArrayLook,
@@ -23,6 +23,7 @@ from slipstream.data.cards import (
     draft_card,
     look_at,
 )
+from slipstream.data.meshes import ReadLimits, read_within
 
 
 def inspect(
@@ -39,6 +40,8 @@ def inspect(
     every: Annotated[
         bool, typer.Option("--all", help="Look at every sample, not at three.")
     ] = False,
+    read_memory: ReadMemory = None,
+    read_timeout: ReadTimeout = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Say what is in a mesh, or in a folder of samples, and write a card to ingest it with.
@@ -54,10 +57,12 @@ def inspect(
         raise ValueError(f"{out} must be in a folder that exists, got no {out.parent}")
     if not path.exists():
         raise ValueError(f"{path} must be a mesh or a folder of meshes, got no such file")
-    with bar(f"inspect {path}") as advance:
+    limits = ReadLimits(read_memory, read_timeout)
+    with bar(f"inspect {path}") as advance, read_within(limits):
         look = look_at(path, every=every, advance=advance)
     if out is not None:
-        card = draft_card(look, file)
+        with read_within(limits):
+            card = draft_card(look, file)
         with out.open("x", encoding="utf-8") as card_file:
             card_file.write(card)
     if as_json:

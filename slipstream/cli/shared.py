@@ -13,11 +13,26 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from slipstream.core.checked_yaml import load_yaml
 from slipstream.data.store import IngestProgress, IngestSummary, Manifest
 from slipstream.models.plugins import load_plugin
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Workers = Annotated[int, typer.Option(help="Processes, a sample at a time each.")]
+ReadMemory = Annotated[
+    float | None,
+    typer.Option(
+        help="GB of memory that reading one mesh may take, where VTK reads it. By default 100 times"
+        " its size, at least 4, at most 80 % of the machine's."
+    ),
+]
+ReadTimeout = Annotated[
+    float | None,
+    typer.Option(
+        help="Seconds that reading one mesh may take, where VTK reads it. By default 600, and 60"
+        " for each GB."
+    ),
+]
 Plugins = Annotated[
     list[Path] | None,
     typer.Option("--plugin", help="Python file with variants of your own; again for more."),
@@ -104,6 +119,6 @@ def _parse_value(name: str, text: str) -> Any:
     except json.JSONDecodeError:
         pass
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return load_yaml(text, yaml.SafeLoader)
+    except (yaml.YAMLError, ValueError):
         raise ValueError(f"--set {name} must be a YAML value, got {text!r}") from None

@@ -15,6 +15,12 @@ from typing import Any, NoReturn
 
 import yaml
 
+from slipstream.core.files import check_regular
+
+_MOST = 1_000_000
+_DEEPEST = 100
+_TOO_DEEP = f"values inside one another at more than {_DEEPEST} depths"
+
 
 class WrittenReal(float):
     """A number whose `str` is as written in the file, 1.10 and not 1.1: it may be an id."""
@@ -132,11 +138,12 @@ class Place:
 
 def read_yaml(path: Path) -> Place:
     """The content of a YAML file; ValueError says in one sentence why it cannot be read."""
-    if not path.is_file():
+    if path.is_dir() or not path.exists():
         actual = "a folder" if path.is_dir() else "no such file"
         raise ValueError(f"{path} must be a YAML file, got {actual}")
+    check_regular(path)
     try:
-        return Place(str(path), "", yaml.load(path.read_text("utf-8-sig"), _Loader))
+        return Place(str(path), "", load_yaml(path.read_text("utf-8-sig"), _Loader))
     except UnicodeDecodeError:
         raise ValueError(f"{path} must be YAML in UTF-8, got other bytes") from None
     except yaml.YAMLError as error:
@@ -144,8 +151,48 @@ def read_yaml(path: Path) -> Place:
         line = f" in line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
         raise ValueError(f"{path} must be YAML, got an error{line}: {problem}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{path} must be YAML, got {error}") from None
+
+
+def load_yaml(text: str, loader: Any) -> Any:
+    """The value of a YAML text, by one of PyYAML's loaders; YAMLError or ValueError if it has none.
+
+    A small text may stand for a huge value: `a: &a [x, x]`, `b: &b [*a, *a]`, ... doubles with
+    every line. A merge (`<<: [*a, *a]`) takes time for all of it. So the value is measured first.
+    """
+    reader = loader(text)
+    try:
+        node = reader.get_single_node()
+        if node is None:
+            return None
+        if _count(node, (), {}) > _MOST:
+            raise ValueError(f"more than {_MOST:,} values, counted with what its anchors stand for")
+        return reader.construct_document(node)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except (LookupError, AttributeError, TypeError) as error:  # of a constructor, as for !!bool x
+        raise ValueError(f"a value that is not what its tag says ({error})") from None
+    finally:
+        reader.dispose()
+
+
+def _count(node: Any, around: tuple[int, ...], counts: dict[int, int]) -> int:
+    """The number of values that a node stands for, with all that its anchors stand for.
+
+    `around` are the nodes that it is inside of; `counts` holds the nodes counted so far.
+    """
+    if id(node) in around:
+        raise ValueError("an anchor that contains itself")
+    if len(around) == _DEEPEST:
+        raise ValueError(_TOO_DEEP)
+    if id(node) not in counts:
+        inner = node.value if isinstance(node, yaml.CollectionNode) else ()
+        if isinstance(node, yaml.MappingNode):
+            inner = [one for pair in node.value for one in pair]
+        here = (*around, id(node))
+        counts[id(node)] = 1 + sum(_count(one, here, counts) for one in inner)
+    return counts[id(node)]
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -153,6 +200,8 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     not read as 8, and numbers remember how they were written."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        if not isinstance(node, yaml.MappingNode):  # !!map x
+            return dict(super().construct_mapping(node, deep))
         seen: set[str] = set()
         for key, _ in node.value:
             name = str(key.value)

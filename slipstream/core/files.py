@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
@@ -14,9 +15,28 @@ from typing import Any, BinaryIO
 
 from slipstream.core.locks import is_at, take_lock
 
+_KINDS = {
+    stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+}  # fmt: skip
+
+
+def check_regular(path: Path) -> None:
+    """Raise ValueError for what is no file, or a link to it: reading a pipe or device may not end.
+
+    A missing file is left to whoever opens it.
+    """
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except FileNotFoundError:
+        return
+    if kind != stat.S_IFREG:
+        raise ValueError(f"{path} must be a regular file, got {_KINDS.get(kind, 'another kind')}")
+
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a source file, the hash that publishers of data list beside their files."""
+    check_regular(path)
     with naming(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -119,6 +139,7 @@ def _locked_file(path: Path) -> Iterator[BinaryIO]:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file; ValueError says in one sentence what the file is instead."""
+    check_regular(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

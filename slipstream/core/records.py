@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.files import naming
+from slipstream.core.files import check_regular, naming
 from slipstream.core.locks import take_lock
 from slipstream.core.runtime import versions
 
@@ -46,6 +46,7 @@ def append_record(path: Path, kind: str, fields: Mapping[str, Any]) -> dict[str,
 
 def read_records(path: Path, kind: str | None = None) -> list[dict[str, Any]]:
     """All rows of `path`, or those of one kind; a bad row is an error naming its line."""
+    check_regular(path)
     content = path.read_bytes()
     finished = content[: content.rfind(b"\n") + 1]
     try:

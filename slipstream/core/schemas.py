@@ -27,7 +27,7 @@ from typing import Annotated, Any, TypeVar, cast
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from slipstream.core.checks import check_choice
+from slipstream.core.plain_checks import check_choice
 from slipstream.core.text import printable
 
 Parsed = TypeVar("Parsed")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from slipstream.core.files import check_regular
 from slipstream.models.variants import BUILT_IN, VARIANTS, forget_variant
 
 
@@ -43,6 +44,7 @@ def load_plugin(path: Path | str) -> tuple[str, ...]:
     no new variant, or one whose name is taken.
     """
     path = Path(path)
+    check_regular(path)
     if not path.is_file():
         raise ValueError(f"the plug-in {path} must be a Python file, got no such file")
     source = path.read_bytes()

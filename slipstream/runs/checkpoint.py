@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from slipstream.core.files import naming_file, write_bytes
+from slipstream.core.files import check_regular, naming_file, write_bytes
 from slipstream.core.runtime import versions
 from slipstream.core.schemas import Count, Positive, parsed
 from slipstream.runs.config import RunConfig
@@ -118,6 +118,7 @@ def write_tensors(
 
 def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Header and tensors of a file of this package; ValueError where it is something else."""
+    check_regular(path)
     if not path.is_file():
         raise ValueError(f"{path} must be a {what}, got no such file")
     try:

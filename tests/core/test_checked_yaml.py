@@ -54,3 +54,37 @@ def test_the_numbers_of_a_mapping_are_plain(tmp_path: Path) -> None:
     found = read(tmp_path / "a.yaml", "a: 1.10\nb: {c: [1_0, .5, 2], d: text}\n").mapping()
     assert found == {"a": 1.1, "b": {"c": [10, 0.5, 2], "d": "text"}}
     assert type(found["a"]) is float and [type(x) for x in found["b"]["c"]] == [int, float, int]
+
+
+def doubling(line: str) -> str:
+    """Sixty lines, each of which stands for the line before it twice."""
+    return "a0: &a0 {k: 1}\n" + "".join(line.format(i, i - 1) for i in range(1, 60))
+
+
+BOMBS = {
+    "more than 1,000,000 values": doubling("a{0}: &a{0} [*a{1}, *a{1}]\n"),
+    "more than 1,000,000 values, counted with what": doubling(
+        "a{0}: &a{0}\n  <<: [*a{1}, *a{1}]\n"
+    ),
+    "an anchor that contains itself": "a: &a [b, *a]\n",
+    "an anchor that contains itself$": "a: &a\n  <<: *a\n",
+    "values inside one another at more than 100 depths": "[" * 150 + "]" * 150,
+    "values inside one another at more than 100": "[" * 2000 + "]" * 2000,
+    "a value that is not what its tag says": "a: !!bool x\n",
+    "an error in line 1: expected a mapping node": "!!map x\n",
+}
+
+
+@pytest.mark.parametrize("says", BOMBS)
+def test_bombs_and_wrong_tags_are_one_sentence(tmp_path: Path, says: str) -> None:
+    with pytest.raises(ValueError, match=f"a.yaml must be YAML, got {says}"):
+        read(tmp_path / "a.yaml", BOMBS[says])
+
+
+def test_lists_of_designs_are_no_bombs_either(tmp_path: Path) -> None:
+    from slipstream.data.benchmarks.raw import read_lists
+
+    path = tmp_path / "lists.yaml"
+    path.write_text(doubling("a{0}: &a{0} [*a{1}, *a{1}]\n") + "train: [*a59]\n")
+    with pytest.raises(ValueError, match=r"lists.yaml must be JSON or YAML, got more than 1,000,"):
+        read_lists(path, str)

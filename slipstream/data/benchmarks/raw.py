@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from slipstream.core.checked_yaml import load_yaml
+from slipstream.core.files import check_regular
 from slipstream.core.folders import files_below
 from slipstream.data.store import Cloud, RowBlocks, Schema, Splits
 
@@ -152,6 +154,7 @@ def _only_file(folder: Path, pattern: str) -> Path:
 
 def _read_text(path: Path) -> str:
     """The text without a byte order mark, which would become part of the first design's name."""
+    check_regular(path)
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -162,8 +165,8 @@ def _read_mapping(path: Path) -> dict[str, list[str]]:
     """Designs by split, as text: YAML would read the design 00010 as the octal number 8."""
     text = _read_text(path)
     try:
-        value = yaml.load(text, Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, RecursionError) as error:
+        value = load_yaml(text, yaml.BaseLoader)
+    except (yaml.YAMLError, ValueError) as error:
         raise ValueError(
             f"{path} must be JSON or YAML, got {' '.join(str(error).split())}"
         ) from None

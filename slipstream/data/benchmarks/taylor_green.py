@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from slipstream.core.checks import check_at_least
 from slipstream.core.extras import need
+from slipstream.core.files import check_regular
 from slipstream.data.benchmarks.raw import RawSource
 from slipstream.data.store import PAIRS_OPTION, Cloud, Field, Pairs, Rows, Schema
 
@@ -171,6 +172,7 @@ def read_trajectory(path: Path, array: str, states: int, number: int) -> Rows:
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     h5py = need("h5py", "hdf5")
+    check_regular(path)
     try:
         with h5py.File(path, "r") as file:
             yield file

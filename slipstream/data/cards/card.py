@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import cast
 
 from slipstream.core.checked_yaml import Place, read_yaml
+from slipstream.core.files import check_regular
 from slipstream.data.cards.patterns import ID, pattern_problem, sample_id
 from slipstream.data.cards.types import (
     SCHEMA,
@@ -301,6 +302,7 @@ def _ids(place: Place, folder: Path) -> tuple[str, ...]:
     if isinstance(place.value, list):
         return tuple(sample_id(str(item.value)) for item in place.items())
     path = folder / place.text()
+    check_regular(path)
     if not path.is_file():
         place.fail("be a list of ids, or a file with one on each line", f"no file {path}")
     lines = path.read_text("utf-8-sig").split("\n")  # an id may contain what splitlines splits at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,7 @@ def _count(array: NDArray[Any]) -> _Counted:
 
 def _look_at_arrays(infos: list[ArrayInfo], counted: list[_Counted]) -> tuple[ArrayLook, ...]:
     names = [info.name for info in infos]
+    vectors = vectors_of_scalars(names)
     speeds = [
         array.numbers.largest
         for info, array in zip(infos, counted, strict=True)
@@ -112,15 +114,17 @@ def _look_at_arrays(infos: list[ArrayInfo], counted: list[_Counted]) -> tuple[Ar
         looks.append(
             ArrayLook(
                 info.name, info.location, info.components, str(array.dtype), array.numbers,
-                array.nan, array.infinite, _as_component(info, names, array.numbers, role),
+                array.nan, array.infinite, _as_component(info, vectors, array.numbers, role),
             )
         )  # fmt: skip
     return tuple(looks)
 
 
-def _as_component(info: ArrayInfo, names: list[str], numbers: Numbers, scalar: Guess) -> Guess:
+def _as_component(
+    info: ArrayInfo, vectors: Mapping[str, Sequence[str]], numbers: Numbers, scalar: Guess
+) -> Guess:
     """The guess for a component of a vector, as "velocity (x)"; that of a scalar otherwise."""
-    for base, members in vectors_of_scalars(names).items():
+    for base, members in vectors.items():
         role = role_of(base, 3)
         if info.components == 1 and info.name in members and role != "other":
             three = Numbers(numbers.low * 3, numbers.mean * 3, numbers.high * 3)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.core.checked_yaml import WrittenReal, read_yaml
+from slipstream.core.files import check_regular
 from slipstream.data.cards.patterns import as_expression, sample_id
 from slipstream.data.cards.tables import COMMA_NUMBER, read_table, read_text
 
@@ -91,6 +92,7 @@ def read_one(path: Path) -> ParameterRow:
 
 def read_parameter_rows(path: Path) -> dict[str, Any] | list[ParameterRow]:
     """The content of a file of parameters: one mapping, or a list of rows."""
+    check_regular(path)
     if not path.is_file():
         raise ValueError(f"{path} must be a file of parameters, got none")
     if path.suffix.lower() not in SUFFIXES:

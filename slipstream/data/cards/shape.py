@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.core.extras import need
 from slipstream.data.geometry import (
     Winding,
     cell_normals,
@@ -107,9 +106,7 @@ def shape_of(mesh: Mesh) -> Shape:
     if shape.kind == "surface" and set(_named(counts)) <= {"triangle", "quad", "polygon"}:
         return _surface(shape, mesh, place)
     if shape.kind == "volume":
-        grid = need("pyvista", "mesh").wrap(mesh.data)
-        sizes = grid.compute_cell_sizes(length=False, area=False, volume=True)["Volume"]
-        return replace(shape, degenerate=_count_tiny(np.abs(sizes)))
+        return replace(shape, degenerate=_count_tiny(np.abs(mesh.volumes())))
     return shape
 
 

@@ -13,12 +13,15 @@ xml_*        VTK XML (.vtp, .vtu), read here: points and arrays, cells some at a
 legacy_*     legacy VTK (.vtk), read here in the same way where it is binary
 text_numbers numbers in text, each checked
 ply, stl     PLY, read here; STL, checked here before VTK reads it
-vtk_*        formats that VTK reads: STL, text, structured grids, blocks (.vtm) and others
+vtk_*        formats that VTK reads: STL, text, structured grids and others; blocks: those of a .vtm
 openfoam     OpenFOAM cases, read by VTK; messages: VTK's errors as exceptions
+requests     what VTK reads is asked for here; guard: of a process with limits (limits), which runs
+             reader_process and answers by messaging with the arrays of a loaded mesh
 regions      which patches of a case, or blocks of a .vtm, are read
 """
 
 from slipstream.data.meshes.cells import area_vectors, triangle_cells
+from slipstream.data.meshes.limits import ReadLimits, read_within
 from slipstream.data.meshes.mesh import (
     ArrayInfo,
     Location,
@@ -38,6 +41,7 @@ __all__ = [
     "INTERNAL",
     "Location",
     "Mesh",
+    "ReadLimits",
     "SUFFIXES",
     "Wanted",
     "area_vectors",
@@ -47,6 +51,7 @@ __all__ = [
     "parts_of",
     "patches_of",
     "read_mesh",
+    "read_within",
     "resolve",
     "triangle_cells",
 ]

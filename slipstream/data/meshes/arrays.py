@@ -9,6 +9,7 @@ from typing import Literal
 
 Location = Literal["point", "cell"]
 LOCATIONS: tuple[Location, Location] = ("point", "cell")
+_MOST = 10_000  # arrays of a file; some steps compare each with all others
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,12 @@ class MeshInfo:
 
     def rows(self, location: Location) -> int:
         return self.points if location == "point" else self.cells
+
+
+def check_array_count(count: int) -> None:
+    """Raise if a file has too many arrays; the caller adds its name."""
+    if count > _MOST:
+        raise ValueError(f"more than {_MOST:,} arrays")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,11 @@ class LegacyFile:
             return _take(file, block).astype(np.uint8)
 
     def _block(self, info: ArrayInfo) -> Block | None:
-        return dict(self.header.arrays).get(info)
+        return self._blocks.get(info)
+
+    @cached_property
+    def _blocks(self) -> dict[ArrayInfo, Block]:
+        return dict(self.header.arrays)
 
 
 def _by_offsets(file: io.BufferedReader, section: CellBlock, name: str) -> Iterator[_Part]:

@@ -19,6 +19,7 @@ from slipstream.data.meshes.arrays import (
     Location,
     MeshInfo,
     as_text,
+    check_array_count,
     check_grid,
     grid_size,
 )
@@ -248,3 +249,4 @@ class _Scan:
             name = as_text(unquote_to_bytes(name))
             info = ArrayInfo(name, self.location, components, rows, block.dtype)
             self.arrays.append((info, block))
+            check_array_count(len(self.arrays))

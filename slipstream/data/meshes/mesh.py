@@ -24,18 +24,12 @@ from slipstream.data.meshes.arrays import ArrayInfo, Location, MeshInfo, Wanted,
 from slipstream.data.meshes.cells import Cells
 from slipstream.data.meshes.legacy_file import LegacyFile
 from slipstream.data.meshes.legacy_header import scan_legacy
-from slipstream.data.meshes.openfoam import CASE, case_folder, is_case, load_case
-from slipstream.data.meshes.parts import joined, whole_name
+from slipstream.data.meshes.limits import memory_named
+from slipstream.data.meshes.loaded import LoadedMesh
 from slipstream.data.meshes.regions import INTERNAL, chosen_blocks
-from slipstream.data.meshes.vtk_data import as_numpy, cells_of, info_of, joined_data, values_of
-from slipstream.data.meshes.vtk_files import (
-    SUFFIXES,
-    XML,
-    check_not_empty,
-    check_rows,
-    keep_wanted,
-    load_file,
-)
+from slipstream.data.meshes.requests import Request, kind_of, name_of
+from slipstream.data.meshes.vtk_data import as_loaded, volumes_of
+from slipstream.data.meshes.vtk_files import XML, check_not_empty, check_rows
 from slipstream.data.meshes.xml_file import XmlFile
 from slipstream.data.meshes.xml_header import together
 from slipstream.data.meshes.xml_layout import scan_xml
@@ -53,30 +47,27 @@ __all__ = [
 
 
 class Mesh:
-    """Points, cells and the arrays that were asked for, in a VTK data set."""
+    """Points, cells and the arrays that were asked for."""
 
-    def __init__(self, name: str, data: Any) -> None:
+    def __init__(self, name: str, data: Any, request: Request | None = None) -> None:
+        """`data` is a VTK data set of this process, or what `request` has read."""
         self.name = name
         """The name of the file, for errors."""
-        self._data = data
-
-    @property
-    def data(self) -> Any:
-        """The VTK data set, for VTK's filters."""
-        return self._data
+        self._data, self._request = data, request
+        self._loaded = data if isinstance(data, LoadedMesh) else as_loaded(data)
 
     @property
     def info(self) -> MeshInfo:
         """Points, cells and arrays that have been read."""
-        return info_of(self.data)
+        return self._loaded.info
 
     def points(self) -> NDArray[Any]:
         """(P, 3), not copied."""
-        return as_numpy(self.data.GetPoints().GetData())
+        return self._loaded.points
 
     def cells(self) -> Cells:
         """The corners of the cells, some cells at a time."""
-        return cells_of(self.data, self.name)
+        return self._loaded.cells(self.name)
 
     def array(self, wanted: Wanted) -> NDArray[Any]:
         """Values by row: (rows,) for one component, (rows, components) otherwise."""
@@ -85,6 +76,10 @@ class Mesh:
     def cell_centres(self) -> NDArray[Any]:
         """The mean of each cell's corners, (C, 3)."""
         return of_cells.centres(self.cells(), self.points())
+
+    def volumes(self) -> NDArray[Any]:
+        """The volume of each cell, (C,), computed by VTK, which reads the file once more for it."""
+        return self._request.volumes() if self._request else volumes_of(self._data)
 
     def locations(self, location: Location) -> NDArray[Any]:
         """Where the rows of an array are: the points, or the centres of the cells."""
@@ -98,31 +93,26 @@ class Mesh:
         return self.points(), of_cells.triangles(self.cells())
 
     def _values(self, info: ArrayInfo) -> NDArray[Any]:
-        return values_of(self.data, info)
+        return self._loaded.values[info]
 
 
 class _FileMesh(Mesh):
     """Points and arrays in memory, and cells that are read from the file whenever they are needed.
 
-    VTK would hold all cells, which in a volume take some 70 bytes a point; it does so only if
-    `data` is used. Arrays are read in the beginning, or with `later` at every request, and then
-    none is kept.
+    VTK would hold all cells, which in a volume take some 70 bytes a point; it reads them only where
+    this package cannot. Arrays are read in the beginning, or with `later` at every request, and
+    then none is kept.
     """
 
     def __init__(self, file: XmlFile | LegacyFile, wanted: Sequence[Wanted], later: bool) -> None:
         self.name = file.name
-        self._file, self._wanted = file, wanted
+        self._file, self._request = file, Request(file.paths, wanted=())
         chosen = dict.fromkeys(resolve(want, file.info.arrays, file.name) for want in wanted)
         for array in chosen:
             check_rows(array, file.info, file.name)
         self._info = MeshInfo(file.info.points, file.info.cells, tuple(chosen))
         self._points = file.points()
         self._arrays = {} if later else {array: file.values(array) for array in chosen}
-
-    @cached_property
-    def data(self) -> Any:
-        with joined(self._file.paths) as path:
-            return load_file(path, self._wanted)
 
     @property
     def info(self) -> MeshInfo:
@@ -132,10 +122,14 @@ class _FileMesh(Mesh):
         return self._points
 
     def cells(self) -> Cells:
-        return self._file.cells() or super().cells()
+        return self._file.cells() or self._read_by_vtk.cells(self.name)
 
     def _values(self, info: ArrayInfo) -> NDArray[Any]:
         return self._arrays[info] if info in self._arrays else self._file.values(info)
+
+    @cached_property
+    def _read_by_vtk(self) -> LoadedMesh:
+        return Request(self._file.paths, wanted=()).read()
 
 
 def mesh_info(path: Path | Sequence[Path], *, regions: Sequence[str] = (INTERNAL,)) -> MeshInfo:
@@ -144,11 +138,11 @@ def mesh_info(path: Path | Sequence[Path], *, regions: Sequence[str] = (INTERNAL
     Of a .vtm only arrays are listed that all its blocks, or those of the `regions`, have.
     """
     paths = _paths(path)
-    kind = _kind(paths)
+    kind = kind_of(paths)
     if kind == ".vtm":
         return together([mesh_info(block) for block in chosen_blocks(paths[0], regions)])
     file = _open(paths, kind)
-    return file.info if file else info_of(_load(paths, kind, None, regions))
+    return file.info if file else Request(paths, wanted=None, regions=regions).info()
 
 
 def read_mesh(
@@ -162,19 +156,21 @@ def read_mesh(
 
     With `later` an array is read when it is asked for, if the format allows it. Of an OpenFOAM case
     the last time step is read, in these `regions`: internalMesh, or patches by name or pattern,
-    which in a .vtm are blocks. ValueError,
-    with one sentence, for a file that is missing, empty, truncated or of an unknown format, and for
-    an array that is absent, at the other location, or of another number of components.
+    which in a .vtm are blocks. ValueError, with one sentence, for a file that is missing, empty,
+    truncated or of an unknown format, for an array that is absent, at the other location, or of
+    another number of components, and for a file on which VTK crashes or exceeds the limits on
+    memory and time (limits.py).
     """
     paths = _paths(path)
-    kind = _kind(paths)
-    file = _open(paths, kind)
-    if file:
-        check_not_empty(file.info, file.name)
-        if file.readable([resolve(want, file.info.arrays, file.name) for want in wanted]):
-            return _FileMesh(file, wanted, later)
-    name = case_folder(paths[0]).name if kind == CASE else whole_name(paths)
-    return Mesh(name, _load(paths, kind, wanted, regions))
+    kind = kind_of(paths)
+    with memory_named(name_of(paths)):
+        file = _open(paths, kind)
+        if file:
+            check_not_empty(file.info, file.name)
+            if file.readable([resolve(want, file.info.arrays, file.name) for want in wanted]):
+                return _FileMesh(file, wanted, later)
+        request = Request(paths, wanted=wanted, regions=regions)
+        return Mesh(request.name, request.read(), request)
 
 
 def _open(paths: Sequence[Path], kind: str) -> XmlFile | LegacyFile | None:
@@ -186,31 +182,5 @@ def _open(paths: Sequence[Path], kind: str) -> XmlFile | LegacyFile | None:
     return None
 
 
-def _load(
-    paths: Sequence[Path], kind: str, wanted: Sequence[Wanted] | None, regions: Sequence[str]
-) -> Any:
-    if kind == CASE:
-        return load_case(paths[0], wanted, regions)
-    if kind == ".vtm":
-        files = chosen_blocks(paths[0], regions)
-        blocks = [_load([file], _kind([file]), wanted, (INTERNAL,)) for file in files]
-        return keep_wanted(joined_data(blocks, paths[0].name), wanted, paths[0].name)
-    with joined(paths) as whole:
-        return load_file(whole, wanted)
-
-
 def _paths(path: Path | Sequence[Path]) -> list[Path]:
     return [path] if isinstance(path, Path) else list(path)
-
-
-def _kind(paths: Sequence[Path]) -> str:
-    """The suffix that stands for the format of a mesh."""
-    if len(paths) == 1 and is_case(paths[0]):
-        return CASE
-    name = whole_name(paths)
-    suffix = Path(name).suffix.lower()
-    if suffix not in SUFFIXES or paths[0].is_dir():
-        got = "a folder" if paths[0].is_dir() else repr(suffix)
-        known = ", ".join((*SUFFIXES, CASE))
-        raise ValueError(f"{name} must be {known} or the folder of an OpenFOAM case, got {got}")
-    return suffix

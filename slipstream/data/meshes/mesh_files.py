@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 from slipstream.core.folders import OnError, walk
-from slipstream.data.meshes.openfoam import case_folder, is_case
+from slipstream.data.meshes.blocks import members_of
+from slipstream.data.meshes.openfoam import case_folder, is_case, times_of
 from slipstream.data.meshes.regions import patches_of_blocks
-from slipstream.data.meshes.vtk_files import SUFFIXES, blocks_of
+from slipstream.data.meshes.vtk_files import SUFFIXES
 
 
 def find_meshes(folder: Path, tell: OnError | None = None) -> list[Path]:
@@ -43,7 +44,7 @@ def parts_of(mesh: Path) -> list[Path]:
     if mesh.suffix.lower() != ".vtm":
         return [mesh]
     try:
-        return [mesh, *blocks_of(mesh)]
+        return [mesh, *members_of(mesh)]
     except ValueError:
         return [mesh]  # reading it will say what is wrong
 
@@ -64,19 +65,10 @@ def _parts_of_case(case: Path) -> list[Path]:
 
     A mesh that moves or changes has its newest points and faces in the folder of one of the times.
     """
-    times = [f for f in case.iterdir() if f.is_dir() and _is_number(f.name)]
-    times.sort(key=lambda folder: float(folder.name))
+    times = times_of(case)
     folders = [case / "constant" / "polyMesh", *times[-1:]]
     for name in ("points", "faces"):
         moved = [time / "polyMesh" for time in times if any(time.glob(f"polyMesh/{name}*"))]
         folders += [folder for folder in moved[-1:] if folder not in folders]
     inside = [f for folder in folders if folder.is_dir() for f in sorted(folder.iterdir())]
     return [case / "system" / "controlDict", *(f for f in inside if f.is_file())]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from slipstream.core.extras import need
-from slipstream.data.meshes.arrays import ArrayInfo, Wanted, resolve
+from slipstream.core.files import check_regular
+from slipstream.data.meshes.arrays import ArrayInfo, Wanted, as_text, resolve
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.regions import choose_regions
 from slipstream.data.meshes.vtk_data import joined_data
@@ -26,6 +27,20 @@ def case_folder(path: Path) -> Path:
     return path if path.is_dir() else path.parent
 
 
+def times_of(case: Path) -> list[Path]:
+    """The folders of the times, the last one last."""
+    times = [folder for folder in case.iterdir() if _is_number(folder.name) and folder.is_dir()]
+    return sorted(times, key=lambda folder: float(folder.name))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str]) -> Any:
     """The regions joined into one data set: internalMesh, or patches by name, pattern or group.
 
@@ -35,14 +50,19 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
     _check_mesh(folder)
     with vtk_errors(folder.name):
         reader = _opened(folder)
-    names = [reader.GetCellArrayName(i) for i in range(reader.GetNumberOfCellArrays())]
+    arrays = _by_text(reader.GetCellArrayName, reader.GetNumberOfCellArrays())
+    names = list(arrays)
     chosen = names if wanted is None else [_name(want, names, folder.name) for want in wanted]
-    listed = [reader.GetPatchArrayName(i) for i in range(reader.GetNumberOfPatchArrays())]
-    known = {name.removeprefix("patch/"): name for name in listed if not _is_group(name)}
-    groups = {name: name for name in filter(_is_group, listed)}
+    listed = _by_text(reader.GetPatchArrayName, reader.GetNumberOfPatchArrays())
+    known = {
+        name.removeprefix("patch/"): raw for name, raw in listed.items() if not _is_group(name)
+    }
+    if not known:
+        raise ValueError(f"{folder.name} must have a boundary that VTK can read, got none")
+    groups = {name: raw for name, raw in listed.items() if _is_group(name)}
     selected = choose_regions(regions, known, groups, f"a region of {folder.name}")
     with vtk_errors(folder.name):
-        by_region = dict(_leaves(_read(reader, list(selected.values()), chosen)))
+        by_region = dict(_leaves(_read(reader, selected.values(), map(arrays.get, chosen))))
     for region in regions:
         if region in known and not _points(by_region.get(region)):
             raise ValueError(f"{region} of {folder.name} must have at least one point, got none")
@@ -55,6 +75,11 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
     return joined_data([by_region[name] for name in full], folder.name)
 
 
+def _by_text(name_at: Callable[[int], str | bytes], count: int) -> dict[str, str | bytes]:
+    """Names as text, with what VTK calls them: bytes, where they are not UTF-8."""
+    return {as_text(raw): raw for raw in map(name_at, range(count))}
+
+
 def _is_group(patch: str) -> bool:
     return patch.startswith("group/")
 
@@ -64,7 +89,11 @@ def _points(data: Any) -> int:
 
 
 def _check_mesh(folder: Path) -> None:
-    if (folder / "constant" / "polyMesh").is_dir():
+    mesh = folder / "constant" / "polyMesh"
+    if mesh.is_dir():
+        for file in (f for inside in (mesh, *times_of(folder)[-1:]) for f in inside.iterdir()):
+            if not file.is_dir():
+                check_regular(file)
         return
     apart = (folder / "processor0").is_dir()
     got = "one in pieces, which reconstructPar joins" if apart else "no constant/polyMesh"
@@ -87,7 +116,7 @@ def _name(wanted: Wanted, names: Sequence[str], file: str) -> str:
     return resolve(wanted, held, file).name
 
 
-def _read(reader: Any, patches: Sequence[str], arrays: Sequence[str]) -> Any:
+def _read(reader: Any, patches: Iterable[Any], arrays: Iterable[Any]) -> Any:
     reader.DisableAllPatchArrays()
     reader.DisableAllCellArrays()
     reader.DisableAllPointArrays()
@@ -112,4 +141,4 @@ def _leaves(blocks: Any) -> Iterator[tuple[str, Any]]:
         if block is not None and block.IsA("vtkMultiBlockDataSet"):
             yield from _leaves(block)
         elif block is not None:
-            yield blocks.GetMetaData(index).Get(key), block
+            yield as_text(blocks.GetMetaData(index).Get(key)), block

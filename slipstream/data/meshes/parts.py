@@ -13,13 +13,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from slipstream.core.files import check_regular
+
 _PART = re.compile(r"(?P<whole>.+)\.(?P<number>\d+)\.part")
 
 
 def whole_name(paths: Sequence[Path]) -> str:
     """The name of the file that was cut into these parts; for a single path, the path's own name.
 
-    ValueError unless all parts exist and are numbered 0, 1, 2, ... in this order.
+    ValueError unless all parts are regular files, numbered 0, 1, 2, ... in this order.
     """
     matches = [_PART.fullmatch(path.name) for path in paths]
     numbers = [int(match["number"]) for match in matches if match]
@@ -31,6 +33,8 @@ def whole_name(paths: Sequence[Path]) -> str:
     for path in paths:
         if not path.exists():
             raise ValueError(f"{path} must exist, got no such file")
+        if not path.is_dir():  # a folder may be an OpenFOAM case
+            check_regular(path)
     return names.pop() if parts else paths[0].name
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar
-from xml.etree import ElementTree
 
-from slipstream.core.checks import check_choice
+from slipstream.core.plain_checks import check_choice
+from slipstream.data.meshes.blocks import Block, blocks_of, members_of
 
 INTERNAL = "internalMesh"
 _GROUP = "group/"
@@ -50,7 +50,21 @@ def choose_regions(
 def chosen_blocks(path: Path, regions: Sequence[str]) -> list[Path]:
     """The files of a .vtm that are read: the volume of one made from an OpenFOAM case, all blocks
     of another, or those that `regions` names. Surfaces and volumes are never joined."""
-    blocks = _named_blocks(path)
+    members_of(path)  # refuses a .vtm inside itself, and too many of them
+    chosen = _chosen(path, regions)
+    flat = [block.name for block in chosen if block.file.suffix.lower() in _SURFACES]
+    if flat and len(flat) < len(chosen):
+        rest = [block.name for block in chosen if block.file.suffix.lower() not in _SURFACES]
+        raise ValueError(
+            f"{path.name} must give a surface or a volume, got the surfaces {_some(flat)} beside"
+            f" {_some(rest)}: `patches` in the card names the blocks to read"
+        )
+    return [block.file for block in chosen]
+
+
+def _chosen(path: Path, regions: Sequence[str]) -> list[Block]:
+    """The blocks that `regions` names; a .vtm among them gives its volume, or all its blocks."""
+    blocks = {block.name: block for block in blocks_of(path)}
     volume = [name for name in blocks if name.lower() in _INTERNAL_NAMES]
     if tuple(regions) == (INTERNAL,):
         chosen = volume or list(blocks)
@@ -59,54 +73,26 @@ def chosen_blocks(path: Path, regions: Sequence[str]) -> list[Path]:
         if volume:
             known[INTERNAL] = volume
         groups: dict[str, list[str]] = {}
-        for name, (_, around) in blocks.items():
-            for group in around:
-                groups.setdefault(group, []).append(name)
+        for block in blocks.values():
+            for group in block.around:
+                groups.setdefault(group, []).append(block.name)
         fitting = choose_regions(regions, known, groups, f"a block of {path.name}")
         chosen = list(dict.fromkeys(name for members in fitting.values() for name in members))
-    files = [blocks[name][0] for name in chosen]
-    flat = [name for name in chosen if blocks[name][0].suffix.lower() in _SURFACES]
-    if flat and len(flat) < len(chosen):
-        rest = [name for name in chosen if name not in flat]
-        raise ValueError(
-            f"{path.name} must give a surface or a volume, got the surfaces {_some(flat)} beside"
-            f" {_some(rest)}: `patches` in the card names the blocks to read"
-        )
+    files = []
+    for block in (blocks[name] for name in chosen):
+        inner = block.file.suffix.lower() == ".vtm"
+        files += _chosen(block.file, (INTERNAL,)) if inner else [block]
     return files
 
 
 def patches_of_blocks(path: Path) -> list[str]:
     """The blocks of a .vtm beside its volume; none where it has no volume of an OpenFOAM case."""
     try:
-        names = list(_named_blocks(path))
+        names = [block.name for block in blocks_of(path)]
     except (ValueError, OSError):
         return []
     patches = [name for name in names if name.lower() not in _INTERNAL_NAMES]
     return patches if len(patches) < len(names) else []
-
-
-def _named_blocks(path: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:
-    """The file of every block by its name, and the names of the blocks around it."""
-    try:
-        root = ElementTree.parse(path).getroot()
-    except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise ValueError(f"{path.name} must be a whole VTK XML file, got {error}") from None
-    blocks: dict[str, tuple[Path, tuple[str, ...]]] = {}
-    stack: list[tuple[ElementTree.Element, tuple[str, ...]]] = [(root, ())]
-    while stack:
-        element, around = stack.pop()
-        if element.tag == "DataSet" and (file := element.get("file")):
-            name = element.get("name") or Path(file).stem
-            unique = name if name not in blocks else "/".join((*around, name))
-            while unique in blocks:
-                unique += "_"
-            blocks[unique] = path.parent / file, around
-        inner = element.get("name") if element.tag == "Block" else None
-        inside = (*around, inner) if inner else around
-        stack += [(child, inside) for child in reversed(element)]
-    if not blocks:
-        raise ValueError(f"{path.name} must name the files of its blocks, got none")
-    return blocks
 
 
 def _some(names: Sequence[str]) -> str:

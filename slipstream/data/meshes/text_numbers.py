@@ -71,7 +71,8 @@ def next_numbers(file: io.BufferedReader, count: int, dtype: str) -> Iterator[ND
     """
     while count > 0:
         begin = file.tell()
-        text = file.read(_BLOCK) + file.readline()
+        some = min(_BLOCK, 32 * count)  # about as long as the values, as most arrays are small
+        text = file.read(some) + file.readline()
         if not text:
             raise EOFError(f"an end where {count} more values must follow")
         words = text.split()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from slipstream.core.extras import need
 from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, Location, MeshInfo, as_text
-from slipstream.data.meshes.cells import CHUNK, POLYGON, STRIP, Cells, Chunk
+from slipstream.data.meshes.cells import POLYGON, STRIP
+from slipstream.data.meshes.loaded import CellPart, LoadedMesh
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.ply import PlyMesh
 
@@ -28,47 +29,61 @@ def attributes(data: Any, location: Location) -> Any:
 
 def info_of(data: Any) -> MeshInfo:
     """The contents of a data set; arrays of text are left out."""
-    support = need("vtkmodules.util.numpy_support", "mesh")
     arrays = []
     for location in LOCATIONS:
         held = attributes(data, location)
         for array in (held.GetArray(i) for i in range(held.GetNumberOfArrays())):
             if array is not None:
-                dtype = np.dtype(support.get_numpy_array_type(array.GetDataType())).name
-                shape = array.GetNumberOfComponents(), array.GetNumberOfTuples()
-                arrays.append(ArrayInfo(as_text(array.GetName() or ""), location, *shape, dtype))
+                arrays.append(_info(array, location))
     return MeshInfo(data.GetNumberOfPoints(), data.GetNumberOfCells(), tuple(arrays))
 
 
-def values_of(data: Any, info: ArrayInfo) -> NDArray[Any]:
-    held = attributes(data, info.location)
-    arrays = (held.GetArray(i) for i in range(held.GetNumberOfArrays()))
-    return as_numpy(
-        next(a for a in arrays if a is not None and as_text(a.GetName() or "") == info.name)
-    )
+def _info(array: Any, location: Location) -> ArrayInfo:
+    support = need("vtkmodules.util.numpy_support", "mesh")
+    dtype = np.dtype(support.get_numpy_array_type(array.GetDataType())).name
+    shape = array.GetNumberOfComponents(), array.GetNumberOfTuples()
+    return ArrayInfo(as_text(array.GetName() or ""), location, *shape, dtype)
 
 
-def cells_of(data: Any, file: str) -> Cells:
-    """The cells in the order of the data set: vertices, lines, polygons, strips in PolyData."""
+def as_loaded(data: Any) -> LoadedMesh:
+    """A data set as plain arrays, which are not copied.
+
+    The cells are in the order of the data set: vertices, lines, polygons, strips in PolyData.
+    """
+    values = {}
+    for location in LOCATIONS:
+        held = attributes(data, location)
+        for array in (held.GetArray(i) for i in range(held.GetNumberOfArrays())):
+            if array is not None:
+                values[_info(array, location)] = as_numpy(array)
+    return LoadedMesh(as_numpy(data.GetPoints().GetData()), _parts(data), values)
+
+
+def _parts(data: Any) -> list[CellPart]:
     kinds: list[tuple[Any, int | None]]
     if not data.IsA("vtkPolyData"):
         kinds = [(data.GetCells(), None)]
     else:
         kinds = [(getattr(data, f"Get{name}")(), kind) for name, kind in _OF_POLYDATA]
+    parts = []
+    for cells, kind in kinds:
+        if cells is not None and cells.GetNumberOfCells():  # None: a grid of points alone
+            offsets, corners = cells.GetOffsetsArray(), cells.GetConnectivityArray()
+            types = _types(data) if kind is None else kind
+            parts.append(CellPart(types, as_numpy(offsets), as_numpy(corners)))
+    return parts
 
-    def chunks() -> Iterator[Chunk]:
-        for part, kind in kinds:
-            if part is None:  # a legacy file without CELLS
-                continue
-            count = part.GetNumberOfCells()
-            offsets, corners = as_numpy(part.GetOffsetsArray()), part.GetConnectivityArray()
-            types = np.full(count, kind, np.uint8) if kind else _types(data)
-            for first in range(0, count, CHUNK):
-                bounds = offsets[first : first + CHUNK + 1]
-                here = as_numpy(corners)[bounds[0] : bounds[-1]]
-                yield Chunk(types[first : first + CHUNK], bounds[:-1] - bounds[0], here)
 
-    return Cells(file, data.GetNumberOfCells(), data.GetNumberOfPoints(), chunks)
+def volumes_of(data: Any) -> NDArray[Any]:
+    """The volume of each cell, as VTK computes it."""
+    sizes = need("vtkmodules.vtkFiltersVerdict", "mesh").vtkCellSizeFilter()
+    sizes.SetInputData(data)
+    sizes.ComputeVertexCountOff()
+    sizes.ComputeLengthOff()
+    sizes.ComputeAreaOff()
+    sizes.ComputeVolumeOn()
+    sizes.Update()
+    return as_numpy(sizes.GetOutput().GetCellData().GetArray("Volume"))
 
 
 def _types(data: Any) -> NDArray[np.uint8]:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from slipstream.core.extras import need
-from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, MeshInfo, Wanted, as_text, resolve
+from slipstream.data.meshes.arrays import (
+    LOCATIONS,
+    ArrayInfo,
+    MeshInfo,
+    Wanted,
+    as_text,
+    check_array_count,
+    resolve,
+)
 from slipstream.data.meshes.legacy_file import LegacyFile
 from slipstream.data.meshes.legacy_header import scan_legacy
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.ply import read_ply
-from slipstream.data.meshes.stl import whole_stl
 from slipstream.data.meshes.vtk_data import as_listed, as_polydata, attributes, info_of
 from slipstream.data.meshes.xml_layout import check_for_vtk, scan_xml
 
@@ -39,8 +45,7 @@ def load_file(path: Path, wanted: Sequence[Wanted] | None) -> Any:
         if not data.GetNumberOfPoints():
             return data
     elif suffix == ".stl":
-        with whole_stl(path) as whole:
-            data = _updated(need("vtkmodules.vtkIOGeometry", "mesh").vtkSTLReader(), whole)
+        data = _updated(need("vtkmodules.vtkIOGeometry", "mesh").vtkSTLReader(), path)
     else:
         data = as_polydata(read_ply(path))
     return keep_wanted(data, wanted, path.name)
@@ -112,6 +117,10 @@ def keep_wanted(data: Any, wanted: Sequence[Wanted] | None, file: str) -> Any:
     """
     info = info_of(data)
     check_not_empty(info, file)
+    try:
+        check_array_count(len(info.arrays))
+    except ValueError as error:
+        raise ValueError(f"{file} must be a mesh with fields, got {error}") from None
     chosen = info.arrays if wanted is None else _resolved(wanted, info, file)
     for array in chosen:
         check_rows(array, info, file)
@@ -135,15 +144,3 @@ def check_rows(array: ArrayInfo, info: MeshInfo, file: str) -> None:
             f"{array.name!r} of {file} must have a row for each of the"
             f" {info.rows(array.location)} {array.location}s, got {array.rows}"
         )
-
-
-def blocks_of(path: Path) -> list[Path]:
-    """The files that a .vtm names, in its order."""
-    try:
-        root = ElementTree.parse(path).getroot()
-    except (ElementTree.ParseError, LookupError, ValueError) as error:  # also of its encoding
-        raise ValueError(f"{path.name} must be a whole VTK XML file, got {error}") from None
-    blocks = [path.parent / name for e in root.iter("DataSet") if (name := e.get("file"))]
-    if not blocks:
-        raise ValueError(f"{path.name} must name the files of its blocks, got none")
-    return blocks

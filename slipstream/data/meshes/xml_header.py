@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Literal
 from xml.parsers import expat
 
-from slipstream.data.meshes.arrays import LOCATIONS, ArrayInfo, Location, MeshInfo, grid_size
+from slipstream.data.meshes.arrays import (
+    LOCATIONS,
+    ArrayInfo,
+    Location,
+    MeshInfo,
+    check_array_count,
+    grid_size,
+)
 from slipstream.data.meshes.parts import open_parts, whole_name
 
 _BLOCK = 1 << 20
@@ -240,10 +247,10 @@ class _Scan:
         array, self._open = self._open, None
         if array.form != "appended":
             array = replace(array, place=array.place if array.place >= 0 else place, end=place)
-        if array.section == "FieldData" or not self.pieces:
-            self.other_arrays.append(array)
-        else:
-            self.arrays[-1].append(array)
+        other = array.section == "FieldData" or not self.pieces
+        arrays = self.other_arrays if other else self.arrays[-1]
+        arrays.append(array)
+        check_array_count(len(arrays))
 
     def header(self, name: str, size: int, appended: tuple[int, int]) -> XmlHeader:
         kind = self.given.get("type", "")

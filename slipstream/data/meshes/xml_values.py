@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.extras import need
+from slipstream.data.meshes.limits import check_fits
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.xml_header import XmlArray, XmlHeader
 
@@ -89,6 +90,7 @@ class Values:
         self._bytes, self._lengths = stored.data, stored.lengths
         self._unpack = _UNPACK[header.compressor]
         self._rest = memoryview(b"")
+        check_fits(header.file, stored.total, header.size)
         self.total = stored.total // self._dtype.itemsize
         """How many values the file has in all."""
         self._next = self._decoded()

@@ -33,7 +33,7 @@ from slipstream.data.store.outliers import Outlier, find_outliers
 from slipstream.data.store.pairs import PAIRS_OPTION, Pairs
 from slipstream.data.store.point_store import Store, open_store
 from slipstream.data.store.references import Reference
-from slipstream.data.store.source import Source
+from slipstream.data.store.source import Source, SourceWithin
 from slipstream.data.store.splits import Splits, draw_splits
 from slipstream.data.store.statistics import Statistics
 
@@ -56,6 +56,7 @@ __all__ = [
     "Rows",
     "Schema",
     "Source",
+    "SourceWithin",
     "Splits",
     "Statistics",
     "Store",

@@ -17,6 +17,7 @@ from typing import Any
 
 from slipstream.core.checks import check_whole
 from slipstream.core.files import remove_partials, sync_folder
+from slipstream.core.memory import array_bytes, machine_memory
 from slipstream.data.store.cloud import RowBlocks
 from slipstream.data.store.manifest import (
     MANIFEST_NAME,
@@ -279,6 +280,8 @@ def _reason(sample: str, error: Exception) -> str:
 def _lacks_memory(error: Exception) -> bool:
     if isinstance(error, RuntimeError):
         return any(part in str(error).lower() for part in _NO_MEMORY)
+    if (array_bytes(error) or 0) > machine_memory():
+        return False  # the sample is wrong, as a header that declares 12 TB
     return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
 
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from slipstream.core.checks import check_choice
-from slipstream.core.files import naming, publish
+from slipstream.core.files import check_regular, naming, publish
 from slipstream.data.store.cloud import Cloud, RowBlocks, Rows, checked_blocks
 from slipstream.data.store.fields import Schema
 from slipstream.data.store.manifest import (
@@ -84,6 +84,7 @@ class Store:
         Plain reads instead of a memory map: no page faults, large requests on network file systems,
         and a file that was cut short raises an error instead of sending a signal.
         """
+        check_regular(self.file(sample))
         with self.file(sample).open("rb", buffering=0) as file:
             start = _check_header(self.file(sample), file, self._shape(sample))
             filled = 0
@@ -145,6 +146,7 @@ def check_sample_size(path: Path, size: int) -> None:
 
 def check_sample_file(path: Path, shape: tuple[int, int]) -> None:
     """Raise ValueError unless the file is a complete row-major float32 array of this shape."""
+    check_regular(path)
     if not path.is_file():
         raise ValueError(f"{path} must be a sample of shape {shape}, got no file")
     with path.open("rb") as file:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -44,3 +46,38 @@ class Source(Protocol):
     def read(self, sample: str) -> Cloud | RowBlocks:
         """One sample. Any error here quarantines it, with the error's text as the reason."""
         ...
+
+
+@dataclass(frozen=True)
+class SourceWithin:
+    """Another source whose samples are read inside a context, in every worker process too."""
+
+    source: Source
+    context: Callable[[], AbstractContextManager[None]]
+    """It is pickled: `functools.partial(read_within, limits)`, not a lambda."""
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def schema(self) -> Schema:
+        return self.source.schema
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.source.options
+
+    def ids(self) -> Sequence[str]:
+        return self.source.ids()
+
+    def splits(self) -> Mapping[str, Sequence[str]] | None:
+        return self.source.splits()
+
+    def files(self, sample: str) -> Mapping[str, Path]:
+        with self.context():
+            return self.source.files(sample)
+
+    def read(self, sample: str) -> Cloud | RowBlocks:
+        with self.context():
+            return self.source.read(sample)

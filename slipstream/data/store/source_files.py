@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from slipstream.core.files import sha256_of
+from slipstream.core.files import check_regular, sha256_of
 from slipstream.data.store.manifest import SampleEntry
 
 Described = Mapping[str, Mapping[str, Any]]
@@ -28,6 +28,7 @@ def describe_files(files: Mapping[str, Path], hashed: bool) -> dict[str, dict[st
     """The manifest's entry for the files of a sample; ValueError where one is missing."""
     described: dict[str, dict[str, Any]] = {}
     for name, path in files.items():
+        check_regular(path)
         if not path.is_file():
             raise ValueError(f"source file {name} must exist, got none")
         described[name] = {"bytes": path.stat().st_size}

@@ -43,7 +43,7 @@ def test_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             mesh = read_mesh(parts, ALL)
             check_same(mesh, truth)
             assert mesh.name == "volume_1.vtu"
-            assert mesh.data.GetNumberOfCells() == truth.n_cells
+            assert mesh.cells().count == truth.n_cells
             assert mesh_info(parts) == info_of(truth)
         with pytest.raises(ValueError, match="without a gap, got volume_1.vtu.00.part, volume_1.v"):
             read_mesh([parts[0], *parts[2:]])
