@@ -16,11 +16,10 @@ from slipstream.cli.shared import Plugins, bar, load_plugins
 from slipstream.core.configs import differences
 from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
 from slipstream.evaluation.summary import Summary, definition_of, spread_text, summarise
-from slipstream.evaluation.vtk_export import write_vtp
+from slipstream.evaluation.vtk_export import write_vtk_files
 from slipstream.runs.config import FREE, OWN
-from slipstream.runs.evaluation_file import Evaluation, Protocol, predictions_of
+from slipstream.runs.evaluation_file import Evaluation, Protocol
 from slipstream.runs.folder import RunFolder, find_runs
-from slipstream.runs.prediction_file import read_prediction
 
 EvaluatedRun = tuple[RunFolder, Evaluation]
 _ANY_WIDTH = 10_000
@@ -42,7 +41,14 @@ def evaluate(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
     plugin: Plugins = None,
     vtk: Annotated[
-        bool, typer.Option("--vtk", help="Also write the predictions as .vtp for ParaView.")
+        bool, typer.Option("--vtk", help="Also write the predictions as files for ParaView.")
+    ] = False,
+    meshes: Annotated[
+        Path | None,
+        typer.Option(help="For --vtk: the folder that was ingested; writes onto its meshes."),
+    ] = None,
+    slices: Annotated[
+        bool, typer.Option("--slices", help="For --vtk: also the weights of all slices.")
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Evaluate again what was evaluated so before.")
@@ -58,6 +64,8 @@ def evaluate(
     Example: slipstream evaluate studies/poisson --repeats 6
     """
     load_plugins(plugin)
+    if not vtk and (slices or meshes):
+        raise ValueError("--meshes and --slices must go with --vtk, got no --vtk")
     protocol = Protocol(split=split, full=full, repeats=repeats)
     pictures = tuple(name.strip() for name in samples.split(",") if name.strip())
     request = EvaluationRequest(
@@ -66,17 +74,22 @@ def evaluate(
     runs, without = runs_below(paths)
     with bar("evaluate") as advance:
         rows = evaluate_runs(runs, request, lambda _, done, total: advance(done, total))
-    if vtk:
-        for run, row in zip(runs, rows, strict=True):
-            for file in predictions_of(run, row).values():
-                write_vtp(file.with_suffix(".vtp"), read_prediction(file))
+    files = [
+        file
+        for run, row in (zip(runs, rows, strict=True) if vtk else ())
+        for file in write_vtk_files(run, row, store=store, meshes=meshes, slices=slices)
+    ]
     if as_json:
         evaluations = [_as_json(row) for row in rows]
-        print(json.dumps({"evaluations": evaluations, "without_model": without}, indent=2))
+        output = {"evaluations": evaluations, "without_model": without}
+        vtk_json = {"vtk": [{**asdict(file), "path": str(file.path)} for file in files]}
+        print(json.dumps(output | (vtk_json if vtk else {}), indent=2))
         return
     _print(list(zip(runs, rows, strict=True)))
     for path in without:
         print(f"{path}: left out, no model yet")
+    for file in files:
+        print(f"Wrote {file.path}: {file.contents}.")
 
 
 def _as_json(row: Evaluation) -> dict[str, Any]:

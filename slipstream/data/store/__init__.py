@@ -21,6 +21,7 @@ from slipstream.data.store.identity import data_hash, split_hash
 from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, merge
 from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from slipstream.data.store.pairs import PAIRS_OPTION, Pairs
+from slipstream.data.store.permutation import row_order
 from slipstream.data.store.point_store import Store, open_store
 from slipstream.data.store.references import Reference
 from slipstream.data.store.source import Source
@@ -56,5 +57,6 @@ __all__ = [
     "merge",
     "open_store",
     "read_manifest",
+    "row_order",
     "split_hash",
 ]
