@@ -14,7 +14,7 @@ import typer
 
 from slipstream.cli.lazy import lazy_group
 from slipstream.core.errors import TrainingStopped
-from slipstream.core.text import printable
+from slipstream.core.text import printable, printable_lines
 from slipstream.core.version import VERSION
 
 COMMANDS = {
@@ -50,14 +50,13 @@ def main() -> None:
         app(prog_name="slipstream")
     except OSError as error:
         where = f"cannot use {str(error.filename)!r}: " if error.filename else ""
-        print(f"slipstream: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"slipstream: {where}{printable(error.strerror or str(error))}", file=sys.stderr)
         sys.exit(2)
     except ValueError as error:  # which may quote a name from a file
-        lines = map(printable, str(error).split("\n"))
-        print("slipstream: " + "\n".join(lines), file=sys.stderr)
+        print(f"slipstream: {printable_lines(str(error))}", file=sys.stderr)
         sys.exit(2)
     except TrainingStopped as error:
-        print(f"slipstream: {error}", file=sys.stderr)
+        print(f"slipstream: {printable_lines(str(error))}", file=sys.stderr)
         sys.exit(1)
 
 

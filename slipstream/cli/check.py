@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from slipstream.cli.shared import Json, Workers, bar, store_warnings, warn
+from slipstream.cli.terminal import say
 from slipstream.data.store import check_store, merge, open_store
 
 StorePath = Annotated[Path, typer.Argument(help="Folder of the store.")]
@@ -25,11 +26,11 @@ def check(store: StorePath, workers: Workers = 1, as_json: Json = False) -> None
     if as_json:
         print(json.dumps([asdict(defect) for defect in defects], indent=2))
     elif defects:
-        print("\n".join(str(defect) for defect in defects))
+        say(*map(str, defects))
     else:
         opened = open_store(store)
         sizes = ", ".join(f"{len(ids)} {split}" for split, ids in opened.splits.items())
-        print(f"{store} is good: {len(opened.manifest.samples)} samples ({sizes}).")
+        say(f"{store} is good: {len(opened.manifest.samples)} samples ({sizes}).")
     if defects:
         raise typer.Exit(1)
 
@@ -40,5 +41,5 @@ def merge_shards(store: StorePath) -> None:
     Example: slipstream data merge stores/flow
     """
     manifest = merge(store)
-    print(f"{store}: {len(manifest.samples)} samples, {len(manifest.quarantined)} quarantined.")
+    say(f"{store}: {len(manifest.samples)} samples, {len(manifest.quarantined)} quarantined.")
     warn(store_warnings(manifest))

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from slipstream.cli.shared import Plugins, bar, load_plugins
+from slipstream.cli.terminal import new_console, new_table, plain, say
 from slipstream.core.configs import differences
 from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
 from slipstream.evaluation.summary import Summary, definition_of, spread_text, summarise
@@ -87,9 +87,9 @@ def evaluate(
         return
     _print(list(zip(runs, rows, strict=True)))
     for path in without:
-        print(f"{path}: left out, no model yet")
+        say(f"{path}: left out, no model yet")
     for file in files:
-        print(f"Wrote {file.path}: {file.contents}.")
+        say(f"Wrote {file.path}: {file.contents}.")
 
 
 def _as_json(row: Evaluation) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _print(measured: Sequence[EvaluatedRun]) -> None:
             _print_group(group)
             other = _other(groups[0][0], group[0])
             if other:
-                print(f"Not as in the first table of {experiment} (there, here): {other}.")
+                say(f"Not as in the first table of {experiment} (there, here): {other}.")
 
 
 def _alike(measured: Sequence[EvaluatedRun]) -> list[list[EvaluatedRun]]:
@@ -156,22 +156,22 @@ def _print_group(measured: Sequence[EvaluatedRun]) -> None:
     title = f"{first.experiment}: errors on the {first.protocol.split} split"
     _print_whole(errors_table(title, summaries))
     for measure in first.definitions:
-        print(f"{measure}: {definition_of(first, measure)}.")
+        say(f"{measure}: {definition_of(first, measure)}.")
     if spread_text(summaries):
-        print(spread_text(summaries))
+        say(spread_text(summaries))
     noise = max((s.noise for s in summaries if s.noise is not None), default=None)
     if noise is not None:
         _print_whole(noise_table(f"{first.experiment}: noise over the draws", summaries))
-        print("Standard deviation over the draws, and its share of the error; mean over the seeds.")
-        print(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
+        say("Standard deviation over the draws, and its share of the error; mean over the seeds.")
+        say(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
     for sentence in _not_shown(measured):
-        print(sentence)
+        say(sentence)
 
 
 def _print_whole(table: Table) -> None:
     """Print a table with lines as long as it needs, however narrow the terminal is."""
-    width = Console(width=_ANY_WIDTH).measure(table).maximum
-    Console(width=max(Console().width, width)).print(table)
+    width = new_console(width=_ANY_WIDTH).measure(table).maximum
+    new_console(width=max(new_console().width, width)).print(table)
 
 
 def _not_shown(measured: Sequence[EvaluatedRun]) -> Iterator[str]:
@@ -195,17 +195,17 @@ def noise_table(title: str, summaries: Sequence[Summary]) -> Table:
 
 
 def _table(title: str, summaries: Sequence[Summary], text: Callable[[Summary], str]) -> Table:
-    table = Table(title=title)
+    table = new_table(title)
     table.add_column("error", no_wrap=True)
     by_name = {(s.name, s.variant): s for s in summaries}
     names, variants = (list(dict.fromkeys(key[i] for key in by_name)) for i in (0, 1))
     for variant in variants:
         seeds = max(len(s.seeds) for s in summaries if s.variant == variant)
         name = variant + (f", {seeds} seeds" if seeds > 1 else "")
-        table.add_column(name, justify="right")
+        table.add_column(plain(name), justify="right")
     for name in names:
         cells = [by_name.get((name, variant)) for variant in variants]
-        table.add_row(name, *("-" if cell is None else text(cell) for cell in cells))
+        table.add_row(plain(name), *("-" if cell is None else text(cell) for cell in cells))
     return table
 
 

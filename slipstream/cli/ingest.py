@@ -20,6 +20,7 @@ from slipstream.cli.shared import (
     store_warnings,
     warn,
 )
+from slipstream.cli.terminal import say
 from slipstream.core.checks import check_choice
 from slipstream.data.benchmarks import BENCHMARKS, RawSource, benchmark_source
 from slipstream.data.store import MANIFEST_NAME, Source, read_manifest
@@ -87,8 +88,8 @@ def ingest(
         print(json.dumps(output, indent=2))
         return
     if presence:
-        print(f"{presence}.")
-    print(report_text(summary, store, part))
+        say(f"{presence}.")
+    say(*report_text(summary, store, part))
     warn(warnings)
 
 

@@ -17,6 +17,7 @@ from slipstream.cli.shared import (
     parse_shard,
     report_text,
 )
+from slipstream.cli.terminal import say
 from slipstream.core import runtime
 from slipstream.data.store import IngestSummary, ingest
 from slipstream.physics.builtin import NAMES, builtin_config, builtin_source
@@ -67,4 +68,4 @@ def _say(summary: IngestSummary, out: Path, shard: tuple[int, int], as_json: boo
     if as_json:
         print(json.dumps(asdict(summary), indent=2))
         return
-    print(report_text(summary, out, shard))
+    say(*report_text(summary, out, shard))

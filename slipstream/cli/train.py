@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
     TaskID,
-    TextColumn,
     TimeRemainingColumn,
 )
 
 from slipstream.cli.shared import Plugins, load_plugins, parse_settings
+from slipstream.cli.terminal import new_console, say, text_column
 from slipstream.core.checked_yaml import read_yaml
 from slipstream.core.configs import overlay
 from slipstream.data.store import IngestProgress
@@ -164,15 +163,15 @@ def training_bar(name: str, steps: int | None) -> Iterator[Bars]:
 
     Without a terminal they show nothing.
     """
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     if not console.is_terminal:
         yield Bars(None, name, steps)
         return
     columns = (
-        TextColumn("{task.description}"),
+        text_column("{task.description}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"),
+        text_column("{task.fields[state]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress:
@@ -200,11 +199,11 @@ def _say(outcome: TrainingOutcome, out: Path, as_json: bool) -> None:
     if outcome.best is not None:
         best = outcome.best
         groups = ", ".join(f"{k} {v:.4f}" for k, v in best["by_group"].items() if v is not None)
-        print(f"Best validation error {best['error']:.4f} ({groups}) at step {best['step']}.")
+        say(f"Best validation error {best['error']:.4f} ({groups}) at step {best['step']}.")
     if outcome.reason == "finished":
-        print(f"Finished after {outcome.step} steps: {out / 'model.safetensors'}")
+        say(f"Finished after {outcome.step} steps: {out / 'model.safetensors'}")
     else:
-        print(f"Stopped after step {outcome.step}, saved; the same command continues: {out}")
+        say(f"Stopped after step {outcome.step}, saved; the same command continues: {out}")
 
 
 def _list(as_json: bool) -> None:
@@ -230,5 +229,5 @@ def _list(as_json: bool) -> None:
     for row in rows:
         points = "all points" if row["points"] is None else f"points {row['points']}"
         facts = (f"{row['steps']:,} steps", f"batch {row['batch']}", points, row["precision"])
-        print(f"{row['name']:24}{', '.join(facts)}; {row['data']} data\n    {row['summary']}")
-    print("--show prints a whole config, --set and --config change it.")
+        say(f"{row['name']:24}{', '.join(facts)}; {row['data']} data", f"    {row['summary']}")
+    say("--show prints a whole config, --set and --config change it.")
