@@ -7,6 +7,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,10 +149,15 @@ def write_vtk(
     into = data.point_data if at_points else data.cell_data
     count = data.n_points if at_points else data.n_cells
     for name, values in arrays.items():
-        into[name] = _placed(values, rows, count)
+        into[_in_xml(name)] = _placed(values, rows, count)
     path = stem.with_suffix(".vtp" if isinstance(data, pyvista.PolyData) else ".vtu")
     data.save(path)
     return path
+
+
+def _in_xml(name: str) -> str:
+    """The name as VTK must be given it, which writes names into XML as they are (9.7)."""
+    return escape(name, {'"': "&quot;"})
 
 
 def _in_space(coords: Tensor) -> NDArray[Any]:
