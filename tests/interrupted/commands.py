@@ -121,9 +121,15 @@ def partial_files(folder: Path) -> set[Path]:
 
 
 def _undated(content: bytes, folder: Path) -> bytes:
-    """Without the name of the folder, which some files hold, and the date of a certificate."""
+    """Without the name of the folder, which some files hold, their hashes of that, and the date of
+    a certificate."""
     name = json.dumps(str(folder))[1:-1].encode()
-    return _DATE.sub(b"date", content.replace(name, b"." * len(name)))
+    content = content.replace(name, b"." * len(name))
+    return _DATE.sub(b"date", _HASH.sub(b"hash", content))
+
+
+_HASH = re.compile(rb'(?<=\\"content\\": \\")[0-9a-f]{64}')
+"""In the header of a safetensors file, where JSON is a text inside JSON."""
 
 
 _DATE = re.compile(rb"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?([+]\d\d:\d\d)?")

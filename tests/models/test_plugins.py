@@ -232,7 +232,7 @@ def test_files_that_cannot_be_loaded(tmp_path: Path, code: str, sentence: str) -
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="gone.py must be a Python file, got no such file"):
         load_plugin(tmp_path / "gone.py")
-    with pytest.raises(ValueError, match="must be a Python file"):
+    with pytest.raises(ValueError, match="must be a regular file, got a folder"):
         load_plugin(tmp_path)
 
 

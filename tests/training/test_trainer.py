@@ -253,7 +253,7 @@ def test_ctrl_c_again_while_it_saves_leaves_the_older_checkpoint(
         take(batch)
         if made.state.step == 5:
             os.kill(os.getpid(), signal.SIGTERM)
-            monkeypatch.setattr("slipstream.runs.checkpoint.publish", interrupted_again)
+            monkeypatch.setattr("slipstream.core.files.publish", interrupted_again)
 
     def interrupted_again(aside: Path, path: Path) -> None:
         assert aside.is_file()

@@ -70,13 +70,14 @@ def cell_text(cell: Cell) -> str:
 
 def to_markdown(table: Table) -> str:
     """A title, the table, its caption and its notes."""
-    lines = [f"### {_markdown(table.title)}", "", _markdown_line(table.columns)]
+    lines = [f"### {_markdown(table.title, in_table=False)}", "", _markdown_line(table.columns)]
     lines.append("|" + "|".join("---" if left else "---:" for left in text_columns(table)) + "|")
     for row in table.rows:
         texts = [_markdown(cell_text(cell)) for cell in row]
         marked = [f"**{t}**" if c.best else t for t, c in zip(texts, row, strict=True)]
         lines.append("| " + " | ".join(marked) + " |")
-    lines += ["", _markdown(table.caption), *(f"* {_markdown(note)}" for note in table.notes)]
+    prose = [_markdown(text, in_table=False) for text in (table.caption, *table.notes)]
+    lines += ["", prose[0], *(f"* {note}" for note in prose[1:])]
     return "\n".join(lines) + "\n"
 
 
@@ -89,9 +90,11 @@ def _markdown_line(texts: Sequence[str]) -> str:
     return "| " + " | ".join(map(_markdown, texts)) + " |"
 
 
-def _markdown(text: str) -> str:
-    """The text as it is, whatever marks it holds."""
-    return _MARKDOWN.sub(lambda mark: f"\\{mark[0]}", text)
+def _markdown(text: str, *, in_table: bool = True) -> str:
+    """The text as it is, whatever marks it holds; | is a mark in tables alone."""
+    return _MARKDOWN.sub(
+        lambda mark: mark[0] if mark[0] == "|" and not in_table else f"\\{mark[0]}", text
+    )
 
 
 def to_latex(table: Table) -> str:
