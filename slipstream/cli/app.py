@@ -17,7 +17,7 @@ import typer
 from slipstream.cli.lazy import lazy_group
 from slipstream.core.errors import TrainingStopped
 from slipstream.core.signals import Interrupted, raising_interrupted
-from slipstream.core.text import printable
+from slipstream.core.text import printable_lines
 from slipstream.core.version import VERSION
 
 COMMANDS = {
@@ -64,8 +64,8 @@ def main() -> None:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    lines = map(printable, sentence.split("\n"))  # a name from a file may be quoted in it
-    print("slipstream: " + "\n".join(lines), file=sys.stderr)
+    # A name from a file may be quoted in it.
+    print(f"slipstream: {printable_lines(sentence)}", file=sys.stderr)
     distributed = sys.modules.get("slipstream.training.distributed")
     if distributed is not None:  # else this process trains nothing
         distributed.leave_world(code)

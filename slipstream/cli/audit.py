@@ -11,6 +11,7 @@ import typer
 from slipstream.audit.certificate import write_certificate
 from slipstream.audit.study_audit import certify
 from slipstream.cli.shared import Plugins, bar, load_plugins
+from slipstream.cli.terminal import say
 
 
 def audit(
@@ -40,6 +41,6 @@ def audit(
     if as_json:
         print(json.dumps(certificate.to_json(), indent=2))
     else:
-        print(f"{certificate.summary()} Details: {text_file}")
+        say(*f"{certificate.summary()} Details: {text_file}".split("\n"))
     if not certificate.holds:
         raise typer.Exit(1)

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 import torch
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from slipstream.bench import cases as measured
 from slipstream.bench import cpu as on_cpu
@@ -21,6 +20,7 @@ from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench.mesh import measure_mesh
 from slipstream.cli.bench_training import resume, trainer
+from slipstream.cli.terminal import new_console, text_column
 from slipstream.core import runtime
 from slipstream.core.checks import check_whole
 from slipstream.core.records import append_record, read_records
@@ -335,9 +335,9 @@ def _watch(
     say: Callable[[dict[str, Any]], None],
 ) -> list[dict[str, Any]]:
     """All records as a list; meanwhile a progress bar is shown, and `say` is called with each."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (text_column("{task.description}"), BarColumn(), MofNCompleteColumn())
     rows = []
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
+    with Progress(*columns, TimeElapsedColumn(), console=new_console(stderr=True)) as progress:
         task = progress.add_task(what, total=total)
         for record in records:
             rows.append(record)

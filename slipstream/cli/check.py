@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from slipstream.cli.shared import Json, Workers, bar, store_warnings, warn
+from slipstream.cli.terminal import say
 from slipstream.data.store import (
     MANIFEST_NAME,
     check_store,
@@ -43,7 +44,7 @@ def check(
         rows += [{"sample": None, "message": one, "severity": "warning"} for one in warnings]
         print(json.dumps(rows, indent=2))
     else:
-        print("\n".join(str(defect) for defect in defects) if defects else _good(store, warnings))
+        say(*(map(str, defects) if defects else [_good(store, warnings)]))
         warn(warnings)
     if defects or (strict and warnings):
         raise typer.Exit(1)
@@ -70,5 +71,5 @@ def merge_shards(store: StorePath) -> None:
     Example: slipstream data merge stores/flow
     """
     manifest = merge(store)
-    print(f"{store}: {len(manifest.samples)} samples, {len(manifest.quarantined)} quarantined.")
+    say(f"{store}: {len(manifest.samples)} samples, {len(manifest.quarantined)} quarantined.")
     warn(store_warnings(manifest))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.console import Console
 
 from slipstream.cli.evaluate import errors_table
 from slipstream.cli.study import exit_unless_finished, study_bar
+from slipstream.cli.terminal import new_console, say
 from slipstream.core.runtime import pick_device
 from slipstream.demo import DemoResult, demo_config, run_demo
 from slipstream.reports.content import PAGE
@@ -49,27 +49,27 @@ def demo(
 
 
 def _say(sentence: str) -> None:
-    print(f"{sentence} ...", file=sys.stderr, flush=True)
+    say(f"{sentence} ...", error=True)
 
 
 def _print(result: DemoResult, out: Path) -> None:
     for ending in result.endings:
         if ending.status != "finished":
-            print(f"{ending.cell.name}: {ending.status}: {ending.reason or 'interrupted'}")
+            say(f"{ending.cell.name}: {ending.status}: {ending.reason or 'interrupted'}")
     if result.report is None or result.certificate is None:
-        print("The same command continues from here.")
+        say("The same command continues from here.")
         return
     errors = [summary for summary in result.summaries if summary.measure != "L2"]
     _wide(errors).print(errors_table("Potential flow past smooth bodies: test errors", errors))
     for problem in result.report.problems:
-        print(f"Note: {problem}.")
-    print(f"{result.certificate.verdict}.")
-    print(result.report.conclusion)
-    print(f"Report: {out / PAGE}")
+        say(f"Note: {problem}.")
+    say(f"{result.certificate.verdict}.")
+    say(*result.report.conclusion.split("\n"))
+    say(f"Report: {out / PAGE}")
 
 
 def _wide(summaries: Sequence[object]) -> Console:
-    return Console(width=max(Console().width, 116)) if summaries else Console()
+    return new_console(width=max(new_console().width, 116)) if summaries else new_console()
 
 
 def _json(result: DemoResult, out: Path) -> dict[str, object]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from slipstream.cli.shared import Plugins, bar, load_plugins
+from slipstream.cli.terminal import new_console, new_table, plain, say
 from slipstream.core.configs import differences
 from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
 from slipstream.evaluation.summary import (
@@ -22,11 +22,10 @@ from slipstream.evaluation.summary import (
     spread_text,
     summarise,
 )
-from slipstream.evaluation.vtk_export import write_vtp
+from slipstream.evaluation.vtk_export import write_vtk_files
 from slipstream.runs.config import FREE, OWN
-from slipstream.runs.evaluation_file import Evaluation, Protocol, predictions_of
+from slipstream.runs.evaluation_file import Evaluation, Protocol
 from slipstream.runs.folder import RunFolder, find_runs
-from slipstream.runs.prediction_file import read_prediction
 
 EvaluatedRun = tuple[RunFolder, Evaluation]
 _ANY_WIDTH = 10_000
@@ -48,7 +47,14 @@ def evaluate(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
     plugin: Plugins = None,
     vtk: Annotated[
-        bool, typer.Option("--vtk", help="Also write the predictions as .vtp for ParaView.")
+        bool, typer.Option("--vtk", help="Also write the predictions as files for ParaView.")
+    ] = False,
+    meshes: Annotated[
+        Path | None,
+        typer.Option(help="For --vtk: the folder that was ingested; writes onto its meshes."),
+    ] = None,
+    slices: Annotated[
+        bool, typer.Option("--slices", help="For --vtk: also the weights of all slices.")
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Evaluate again what was evaluated so before.")
@@ -64,6 +70,8 @@ def evaluate(
     Example: slipstream evaluate studies/poisson --repeats 6
     """
     load_plugins(plugin)
+    if not vtk and (slices or meshes):
+        raise ValueError("--meshes and --slices must go with --vtk, got no --vtk")
     protocol = Protocol(split=split, full=full, repeats=repeats)
     pictures = tuple(name.strip() for name in samples.split(",") if name.strip())
     request = EvaluationRequest(
@@ -72,17 +80,22 @@ def evaluate(
     runs, without = runs_below(paths)
     with bar("evaluate") as advance:
         rows = evaluate_runs(runs, request, lambda _, done, total: advance(done, total))
-    if vtk:
-        for run, row in zip(runs, rows, strict=True):
-            for file in predictions_of(run, row).values():
-                write_vtp(file.with_suffix(".vtp"), read_prediction(file))
+    files = [
+        file
+        for run, row in (zip(runs, rows, strict=True) if vtk else ())
+        for file in write_vtk_files(run, row, store=store, meshes=meshes, slices=slices)
+    ]
     if as_json:
         evaluations = [_as_json(row) for row in rows]
-        print(json.dumps({"evaluations": evaluations, "without_model": without}, indent=2))
+        output = {"evaluations": evaluations, "without_model": without}
+        vtk_json = {"vtk": [{**asdict(file), "path": str(file.path)} for file in files]}
+        print(json.dumps(output | (vtk_json if vtk else {}), indent=2))
         return
     _print(list(zip(runs, rows, strict=True)))
     for path in without:
-        print(f"{path}: left out, no model yet")
+        say(f"{path}: left out, no model yet")
+    for file in files:
+        say(f"Wrote {file.path}: {file.contents}.")
 
 
 def _as_json(row: Evaluation) -> dict[str, Any]:
@@ -119,7 +132,7 @@ def _print(measured: Sequence[EvaluatedRun]) -> None:
             _print_group(group)
             other = _other(groups[0][0], group[0])
             if other:
-                print(f"Not as in the first table of {experiment} (there, here): {other}.")
+                say(f"Not as in the first table of {experiment} (there, here): {other}.")
 
 
 def _alike(measured: Sequence[EvaluatedRun]) -> list[list[EvaluatedRun]]:
@@ -149,24 +162,24 @@ def _print_group(measured: Sequence[EvaluatedRun]) -> None:
     title = f"{first.experiment}: errors on the {first.protocol.split} split"
     _print_whole(errors_table(title, summaries))
     for measure in first.definitions:
-        print(f"{measure}: {definition_of(first, measure)}.")
+        say(f"{measure}: {definition_of(first, measure)}.")
     for sentence in left_out_text(first):
-        print(sentence)
+        say(sentence)
     if spread_text(summaries):
-        print(spread_text(summaries))
+        say(spread_text(summaries))
     noise = max((s.noise for s in summaries if s.noise is not None), default=None)
     if noise is not None:
         _print_whole(noise_table(f"{first.experiment}: noise over the draws", summaries))
-        print("Standard deviation over the draws, and its share of the error; mean over the seeds.")
-        print(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
+        say("Standard deviation over the draws, and its share of the error; mean over the seeds.")
+        say(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
     for sentence in _not_shown(measured):
-        print(sentence)
+        say(sentence)
 
 
 def _print_whole(table: Table) -> None:
     """Print a table with lines as long as it needs, however narrow the terminal is."""
-    width = Console(width=_ANY_WIDTH).measure(table).maximum
-    Console(width=max(Console().width, width)).print(table)
+    width = new_console(width=_ANY_WIDTH).measure(table).maximum
+    new_console(width=max(new_console().width, width)).print(table)
 
 
 def _not_shown(measured: Sequence[EvaluatedRun]) -> Iterator[str]:
@@ -190,17 +203,17 @@ def noise_table(title: str, summaries: Sequence[Summary]) -> Table:
 
 
 def _table(title: str, summaries: Sequence[Summary], text: Callable[[Summary], str]) -> Table:
-    table = Table(title=title)
+    table = new_table(title)
     table.add_column("error", no_wrap=True)
     by_name = {(s.name, s.variant): s for s in summaries}
     names, variants = (list(dict.fromkeys(key[i] for key in by_name)) for i in (0, 1))
     for variant in variants:
         seeds = max(len(s.seeds) for s in summaries if s.variant == variant)
         name = variant + (f", {seeds} seeds" if seeds > 1 else "")
-        table.add_column(name, justify="right")
+        table.add_column(plain(name), justify="right")
     for name in names:
         cells = [by_name.get((name, variant)) for variant in variants]
-        table.add_row(name, *("-" if cell is None else text(cell) for cell in cells))
+        table.add_row(plain(name), *("-" if cell is None else text(cell) for cell in cells))
     return table
 
 

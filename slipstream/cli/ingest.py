@@ -23,6 +23,7 @@ from slipstream.cli.shared import (
     store_warnings,
     warn,
 )
+from slipstream.cli.terminal import say
 from slipstream.core.checks import check_choice
 from slipstream.data.benchmarks import BENCHMARKS, RawSource, benchmark_source
 from slipstream.data.meshes import ReadLimits, read_within
@@ -95,8 +96,8 @@ def ingest(
         print(json.dumps(output, indent=2))
         return
     if presence:
-        print(f"{presence}.")
-    print(report_text(summary, store, part))
+        say(f"{presence}.")
+    say(*report_text(summary, store, part))
     warn(warnings)
 
 

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from slipstream.cli.shared import ReadMemory, ReadTimeout, bar
-from slipstream.core.text import printable
+from slipstream.cli.terminal import new_console, new_table, plain, say
 from slipstream.data.cards import (
     ArrayLook,
     FileLook,
@@ -79,18 +77,18 @@ def inspect(
 
 
 def _show(look: FolderLook, path: Path) -> None:
-    console = Console()
+    console = new_console()
     if not console.is_terminal:
-        console = Console(width=150)
+        console = new_console(width=150)
     if len(look.ids) > 1 or path.is_dir():
         read = max(len(samples) for samples in look.looks.values())
         some = ", ".join(look.ids[:3]) + (", ..." if len(look.ids) > 3 else "")
-        _say(f"{path}: {_count(len(look.ids), 'sample')} ({some}), {read} looked at.")
+        say(f"{path}: {_count(len(look.ids), 'sample')} ({some}), {read} looked at.")
     for file, samples in look.looks.items():
         first = next(iter(samples.values()))
         if path.is_dir():
-            typer.echo("")
-        _say(f"{file}: {look.layout.files[file]}" if path.is_dir() else f"{path}")
+            say()
+        say(f"{file}: {look.layout.files[file]}" if path.is_dir() else f"{path}")
         typer.echo(f"  {_shape_text(first.shape)}")
         arrays = look.common(file)
         if arrays:
@@ -100,13 +98,13 @@ def _show(look: FolderLook, path: Path) -> None:
     for parameters in look.parameters:
         where = "one file a sample" if parameters.id is None else f"id in {parameters.id!r}"
         where += f", written {parameters.id_pattern}" if parameters.id_pattern else ""
-        typer.echo("")
-        _say(f"{parameters.file}: parameters, {where}")
+        say()
+        say(f"{parameters.file}: parameters, {where}")
         console.print(_parameter_table(parameters))
     warnings = look.notes if path.is_dir() else _warnings(look)
     for note in warnings:
-        _say(f"! {note}")
-    typer.echo("")
+        say(f"! {note}")
+    say()
 
 
 def _warnings(look: FolderLook) -> tuple[str, ...]:
@@ -145,7 +143,7 @@ def _closed_and_open(shape: Shape) -> list[str]:
 
 def _array_table(arrays: Iterable[ArrayLook], samples: Mapping[str, FileLook]) -> Table:
     """A row for each array: its range over the samples inspected, and the mean of their means."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = new_table(box=None, header_style="bold", pad_edge=False)
     for title in ("  array", "at", "type"):
         table.add_column(title, no_wrap=title == "at")
     for title in ("least", "mean", "most", "NaN", "inf"):
@@ -160,11 +158,11 @@ def _array_table(arrays: Iterable[ArrayLook], samples: Mapping[str, FileLook]) -
         means = [sum(v) / len(v) for v in zip(*(a.numbers.mean for a in same), strict=True)]
         highs = [max(values) for values in zip(*(a.numbers.high for a in same), strict=True)]
         bad = [sum(a.nan for a in same), sum(a.infinite for a in same)]
-        cells = [f"  {printable(array.name)}", array.location, kind]
-        cells += ["\n".join(f"{x:.4g}" for x in numbers) for numbers in (lows, means, highs)]
-        cells += [f"{count:,}" if count else "" for count in bad]
-        cells += map(printable, (array.guess.role, _unit(array), array.guess.reason))
-        table.add_row(*map(Text, cells))
+        cells = [plain(f"  {array.name}"), plain(array.location), plain(kind)]
+        cells += [plain(*(f"{x:.4g}" for x in numbers)) for numbers in (lows, means, highs)]
+        cells += [plain(f"{count:,}" if count else "") for count in bad]
+        cells += map(plain, (array.guess.role, _unit(array), array.guess.reason))
+        table.add_row(*cells)
     return table
 
 
@@ -173,19 +171,14 @@ def _unit(array: ArrayLook) -> str:
 
 
 def _parameter_table(look: ParameterLook) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = new_table(box=None, header_style="bold", pad_edge=False)
     for heading in ("  parameter", "numbers", "unit", "because", "not a feature, because"):
         table.add_column(heading)
     for column in look.columns:
         kind = str(column.components) if column.components else "none"
         cells = (f"  {column.name}", kind, column.unit, column.reason, column.against)
-        table.add_row(*(Text(printable(cell)) for cell in cells))
+        table.add_row(*map(plain, cells))
     return table
-
-
-def _say(line: str) -> None:
-    """Print a line that may hold names from files."""
-    typer.echo(printable(line))
 
 
 def _count(number: int, word: str) -> str:

@@ -8,11 +8,10 @@ from typing import Annotated
 
 import torch
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from slipstream.bench.parity import quick_check
 from slipstream.cli.shared import Plugins, load_plugins
+from slipstream.cli.terminal import new_console, new_table, plain, say
 from slipstream.core import runtime
 from slipstream.kernels.api import operation_on
 from slipstream.kernels.plan import make_plan
@@ -38,15 +37,15 @@ def variants(plugin: Plugins = None, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(title="Variants at the paper's size (3 coordinates, 5 features, 4 outputs)")
+    table = new_table("Variants at the paper's size (3 coordinates, 5 features, 4 outputs)")
     table.add_column("variant", no_wrap=True)
     for title in ("parameters", "paper"):
         table.add_column(title, justify="right")
     table.add_column("what it is")
     for row in rows:
         paper = f"{row['paper_parameters']}M" if row["paper_parameters"] else ""
-        table.add_row(row["name"], f"{row['parameters']:,}", paper, row["summary"])
-    Console().print(table)
+        table.add_row(*map(plain, (row["name"], f"{row['parameters']:,}", paper, row["summary"])))
+    new_console().print(table)
 
 
 def doctor(as_json: Json = False) -> None:
@@ -68,8 +67,8 @@ def doctor(as_json: Json = False) -> None:
         print(json.dumps({**facts, "parity": parity}, indent=2))
     else:
         for name, value in facts.items():
-            print(f"{name:12} {value}")
+            say(f"{name:12} {value}")
         for name, value in parity.items():
-            print(f"{'parity':12} {name}: {value}")
+            say(f"{'parity':12} {name}: {value}")
     if any(value.startswith("RED") for value in parity.values()):
         raise typer.Exit(1)

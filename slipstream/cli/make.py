@@ -18,6 +18,7 @@ from slipstream.cli.shared import (
     report_text,
     warn,
 )
+from slipstream.cli.terminal import say
 from slipstream.core import runtime
 from slipstream.data.benchmarks import manifest_warnings
 from slipstream.data.store import MANIFEST_NAME, IngestSummary, ingest, read_manifest
@@ -70,5 +71,5 @@ def _say(summary: IngestSummary, out: Path, shard: tuple[int, int], as_json: boo
     if as_json:
         print(json.dumps({**asdict(summary), "warnings": warnings}, indent=2))
         return
-    print(report_text(summary, out, shard))
+    say(*report_text(summary, out, shard))
     warn(warnings)

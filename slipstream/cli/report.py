@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from slipstream.cli.shared import Plugins, load_plugins
+from slipstream.cli.terminal import say
 from slipstream.reports.content import PAGE
 
 
@@ -42,7 +43,7 @@ def report(
         print(json.dumps(output))
         return
     for problem in written.problems:
-        print(f"Note: {problem}.")
+        say(f"Note: {problem}.")
     if written.conclusion:
-        print(written.conclusion)
-    print(f"Report: {out / PAGE}")
+        say(*written.conclusion.split("\n"))
+    say(f"Report: {out / PAGE}")

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from slipstream.cli.terminal import new_console, say, text_column
 from slipstream.core.checked_yaml import load_yaml
 from slipstream.data.store import IngestProgress, IngestSummary, Manifest
 from slipstream.models.plugins import load_plugin
@@ -51,12 +51,12 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
     Where stderr is no terminal, nothing is drawn.
     """
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     if not console.is_terminal:
         yield lambda done, total: None
         return
     columns = (
-        TextColumn("{task.description}"),
+        text_column("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
@@ -80,13 +80,13 @@ def parse_shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def report_text(summary: IngestSummary, out: Path, shard: tuple[int, int]) -> str:
+def report_text(summary: IngestSummary, out: Path, shard: tuple[int, int]) -> list[str]:
     """What an ingest did: one line, and one for each bad sample."""
     bad = f", {len(summary.quarantined)} quarantined" if summary.quarantined else ""
     then = f"; merge when all {shard[1]} shards are done" if shard[1] > 1 else ""
     lines = [f"{out}: {len(summary.written)} written, {len(summary.kept)} kept{bad}{then}."]
     lines += [f"  {sample}: {reason}" for sample, reason in summary.quarantined.items()]
-    return "\n".join(lines)
+    return lines
 
 
 def store_warnings(manifest: Manifest) -> list[str]:
@@ -99,7 +99,7 @@ def store_warnings(manifest: Manifest) -> list[str]:
 
 def warn(warnings: Sequence[str]) -> None:
     for warning in warnings:
-        print(f"warning: {warning}")
+        say(f"warning: {warning}")
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:

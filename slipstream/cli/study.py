@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from slipstream.cli.shared import Plugins, load_plugins
+from slipstream.cli.terminal import new_console, new_table, plain, say, text_column
 from slipstream.cli.train import (
     ConfigOption,
     DeviceOption,
@@ -115,29 +114,29 @@ def _print(
     for experiment in dict.fromkeys(row.experiment for row in rows):
         own = [row for row in rows if row.experiment == experiment]
         title = f"{experiment}: best validation error (relative L1) up to step {own[0].step}"
-        table = Table(title=title)
+        table = new_table(title)
         table.add_column("variant", no_wrap=True)
         for heading in ("seeds", "error", "std", "ratio to baseline"):
             table.add_column(heading, justify="right")
         for row in own:
             std = "" if row.std is None else f"{row.std:.4f}"
             ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
-            table.add_row(row.variant, str(len(row.seeds)), f"{row.mean:.4f}", std, ratio)
-        Console().print(table)
+            table.add_row(plain(row.variant), str(len(row.seeds)), f"{row.mean:.4f}", std, ratio)
+        new_console().print(table)
     for ending in endings:
         if ending.status != "finished":
             why = f": {ending.reason}" if ending.reason else ""
-            print(f"{ending.cell.name}: {ending.status}{why}")
+            say(f"{ending.cell.name}: {ending.status}{why}")
     for name, what in failures.items():
-        print(f"Not comparable, {name}: {what}.")
+        say(f"Not comparable, {name}: {what}.")
     done = sum(ending.status == "finished" for ending in endings)
-    print(f"{done} of {len(endings)} runs are finished: {out}")
+    say(f"{done} of {len(endings)} runs are finished: {out}")
 
 
 @contextmanager
 def study_bar(total: int) -> Iterator[Callable[[Sequence[StudyCell], int], None]]:
     """A bar that shows which runs are in progress; without a terminal it shows nothing."""
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     if not console.is_terminal:
         yield lambda running, done: None
         return
@@ -145,7 +144,7 @@ def study_bar(total: int) -> Iterator[Callable[[Sequence[StudyCell], int], None]
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[now]}"),
+        text_column("{task.fields[now]}"),
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total, now="")

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
     TaskID,
-    TextColumn,
     TimeRemainingColumn,
 )
 
 from slipstream.cli.shared import Plugins, load_plugins, parse_settings
+from slipstream.cli.terminal import new_console, plain, say, text_column
 from slipstream.core.checked_yaml import read_yaml
 from slipstream.core.configs import overlay
 from slipstream.core.runtime import environment
@@ -166,8 +165,8 @@ class Bars:
     def warn(self, kind: str, row: Mapping[str, Any]) -> None:
         """Called with every record of the training: prints the warnings of its start."""
         for warning in row.get("warnings", ()) if kind == "start" else ():
-            console = self._progress.console if self._progress else Console(stderr=True)
-            console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+            console = self._progress.console if self._progress else new_console(stderr=True)
+            console.print(plain(f"warning: {warning}"), soft_wrap=True)
 
 
 @contextmanager
@@ -176,15 +175,15 @@ def training_bar(name: str, steps: int | None) -> Iterator[Bars]:
 
     Without a terminal they show nothing.
     """
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     if not console.is_terminal:
         yield Bars(None, name, steps)
         return
     columns = (
-        TextColumn("{task.description}"),
+        text_column("{task.description}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"),
+        text_column("{task.fields[state]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress:
@@ -215,11 +214,11 @@ def _say(outcome: TrainingOutcome, out: Path, as_json: bool) -> None:
             f"{name} not measured" if error is None else f"{name} {error:.4f}"
             for name, error in best["by_group"].items()
         )
-        print(f"Best validation error {best['error']:.4f} ({groups}) at step {best['step']}.")
+        say(f"Best validation error {best['error']:.4f} ({groups}) at step {best['step']}.")
     if outcome.reason == "finished":
-        print(f"Finished after {outcome.step} steps: {out / 'model.safetensors'}")
+        say(f"Finished after {outcome.step} steps: {out / 'model.safetensors'}")
     else:
-        print(f"Stopped after step {outcome.step}, saved; the same command continues: {out}")
+        say(f"Stopped after step {outcome.step}, saved; the same command continues: {out}")
 
 
 def _list(as_json: bool) -> None:
@@ -245,5 +244,5 @@ def _list(as_json: bool) -> None:
     for row in rows:
         points = "all points" if row["points"] is None else f"points {row['points']}"
         facts = (f"{row['steps']:,} steps", f"batch {row['batch']}", points, row["precision"])
-        print(f"{row['name']:24}{', '.join(facts)}; {row['data']} data\n    {row['summary']}")
-    print("--show prints a whole config, --set and --config change it.")
+        say(f"{row['name']:24}{', '.join(facts)}; {row['data']} data", f"    {row['summary']}")
+    say("--show prints a whole config, --set and --config change it.")

@@ -8,6 +8,7 @@ the process at once.
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import signal
@@ -110,9 +111,19 @@ def raising_interrupted() -> Iterator[None]:
 
 
 def end_on_signals() -> None:
-    """From now on either signal ends this process at once: for the start and end of a command."""
+    """From now on either signal ends this process at once: for the start and end of a command.
+
+    Python's last act is to free its memory, with torch for 0.3 s, and it removes handlers before
+    that. A finished command then ignores signals: it ends with its own exit code.
+    """
     for number in NUMBERS:
         signal.signal(number, end_at_once)
+    atexit.register(_ignore)  # the first one to be registered is called last
+
+
+def _ignore() -> None:
+    for number in NUMBERS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
@@ -134,8 +145,7 @@ def become_worker(*_: object) -> None:
     SIGTERM from the parent itself ends the worker: so multiprocessing stops one it has no use for,
     and then waits for it.
     """
-    for number in NUMBERS:
-        signal.signal(number, signal.SIG_IGN)
+    _ignore()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
     if hasattr(signal, "sigwaitinfo"):  # not on macOS
         # In all threads: where a single one does not block it, the system gives it to that one.

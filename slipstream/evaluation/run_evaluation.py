@@ -18,6 +18,7 @@ from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
 from slipstream.models.variants import BASELINE
 from slipstream.runs.checkpoint import weights_hash
+from slipstream.runs.config import RunConfig
 from slipstream.runs.evaluation_file import (
     Evaluation,
     LayerSlices,
@@ -166,7 +167,12 @@ def _locality(store: Store, protocol: Protocol) -> Locality | None:
 
 
 def _place(trained: TrainedModel, store: Path | None, run: RunFolder) -> Path:
-    return store or Path(trained.config.data.store or run.path / "data")
+    return store_of(run, trained.config, store)
+
+
+def store_of(run: RunFolder, config: RunConfig, moved: Path | None = None) -> Path:
+    """Where the data of a run are: at `moved`, if it is given, else where its config says."""
+    return moved or Path(config.data.store or run.path / "data")
 
 
 def open_data_of(trained: TrainedModel, store: Path | None, run: RunFolder) -> Store:

@@ -115,7 +115,8 @@ def test_one_run_whole(study: Path, command: Command) -> None:
 def test_a_file_for_paraview(study: Path, command: Command) -> None:
     pyvista = pytest.importorskip("pyvista")
     run = RunFolder(study / "runs/poisson/baseline/seed-0")
-    assert command("evaluate", run.path, "--vtk", "--device", "cpu").code == 0
+    said = command("evaluate", run.path, "--vtk", "--slices", "--device", "cpu")
+    assert said.code == 0, said.err
     (file,) = (run.path / "predictions").glob("*.vtp")
     found, truth = pyvista.read(file), read_prediction(file.with_suffix(".safetensors"))
     np.testing.assert_array_equal(found.points, truth.coords)
@@ -126,8 +127,9 @@ def test_a_file_for_paraview(study: Path, command: Command) -> None:
         data["field_error"], truth.values[:, 1:] - truth.truth[:, 1:], atol=1e-6
     )
     np.testing.assert_array_equal(data["density"], truth.features[:, 0])
-    slices = sum(data[f"slice_1_{slot}"] for slot in range(3))
-    np.testing.assert_allclose(slices, 1, atol=3e-3)
+    np.testing.assert_allclose(data["slice_weights_head_1"].sum(1), 1, atol=3e-3)
+    points = len(truth.coords)
+    assert said.out.splitlines()[-1] == f"Wrote {file}: {points} points without cells."
     assert truth.weights is not None
     few = point_arrays(replace(truth, weights=truth.weights[:5]))
     assert np.isnan(few["entropy"][5:]).all() and np.isfinite(few["entropy"][:5]).all()

@@ -78,6 +78,19 @@ def test_a_signal_in_a_destructor_is_not_swallowed() -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_a_finished_command_ends_with_its_own_code() -> None:
+    """A signal may come while Python frees the last objects, after it has removed all handlers."""
+    late = """
+        class Late:
+            def __del__(self, kill=os.kill, getpid=os.getpid):
+                kill(getpid(), 15)
+        sys.late = Late()  # which outlives all modules
+        sys.exit(0)
+"""
+    done = run(COMMAND.replace("        BODY\n", late))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_signal_while_a_command_is_imported(tmp_path: Path) -> None:
     """Here the module swallows every exception, as some packages do."""
     text = "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\nexcept BaseException:"

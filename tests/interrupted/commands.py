@@ -92,9 +92,10 @@ def write_meshes(given: Path) -> None:
     """The raw data of `ingest`."""
     for number in range(MESHES):
         mesh = with_fields(ball(1 + 0.1 * number))
-        save(mesh, given / "raw" / f"body_{number}.vtp")
+        # Text, which VTK reads in a process of its own.
+        save(mesh, given / "raw" / f"body_{number}.vtk", binary=False)
     target = {"name": "p", "unit": "Pa", "from": {"array": "p"}}
-    card = {"schema": 1, "files": {"mesh": "{id}.vtp"}, "targets": [target]}
+    card = {"schema": 1, "files": {"mesh": "{id}.vtk"}, "targets": [target]}
     (given / "card.yaml").write_text(yaml.safe_dump(card), "utf-8")
 
 

@@ -7,6 +7,7 @@ card, types      the card, read and checked
 patterns         where the files of a sample are; parameters: numbers of a sample, from tables
 tables           CSV and text with parameters; inputs: whether a parameter is an input of the flow
 rows, source     from the files of a sample to its rows; a card as a source of samples
+original         from the rows of a stored sample back to the mesh they were read from
 folder_look      what a folder holds (layout, file_look, parameter_look, shape)
 draft            what a first card should say (roles); draft_text: that card as text
 """
@@ -15,6 +16,7 @@ from slipstream.data.cards.card import read_card
 from slipstream.data.cards.draft_text import draft_card
 from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
 from slipstream.data.cards.folder_look import FolderLook, look_at
+from slipstream.data.cards.original import OriginalMesh, has_card, original_mesh
 from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
 from slipstream.data.cards.shape import Shape
 from slipstream.data.cards.source import MeshSource, normals_warning
@@ -27,11 +29,14 @@ __all__ = [
     "FileLook",
     "FolderLook",
     "MeshSource",
+    "OriginalMesh",
     "ParameterLook",
     "Shape",
     "draft_card",
+    "has_card",
     "look_at",
     "look_at_file",
     "normals_warning",
+    "original_mesh",
     "read_card",
 ]

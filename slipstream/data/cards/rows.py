@@ -43,8 +43,44 @@ class SampleArrays:
     body."""
 
 
+@dataclass(frozen=True, eq=False)
+class _AllRows:
+    """The rows of a sample before some are left out."""
+
+    mesh: Mesh
+    arrays: Arrays
+    kept: NDArray[np.bool_] | None
+    """Which rows are kept; None for all."""
+    undecided: float
+
+
 def read_arrays(card: Card, paths: Mapping[str, Path]) -> SampleArrays:
     """Read the files of a sample; the first one with arrays sets the order of the rows."""
+    rows = _read_all(card, paths)
+    arrays, kept, undecided = rows.arrays, rows.kept, rows.undecided
+    count = len(arrays[card.coords.name])
+    del rows  # and with it the mesh
+    if kept is not None:
+        arrays = {name: values[kept] for name, values in arrays.items()}
+    for entry in card.entries:
+        if isinstance(entry.value, ComputedValue) and entry.value.to is not None:
+            places = arrays[card.coords.name]
+            arrays[entry.field.name] = _distances(places, paths[entry.value.to])
+    arrays[card.coords.name] = _moved(card, arrays[card.coords.name])
+    left_out = 0 if kept is None else count - int(kept.sum())
+    return SampleArrays(arrays, left_out, undecided)
+
+
+def read_kept(card: Card, paths: Mapping[str, Path]) -> tuple[Mesh, NDArray[np.intp], NDArray[Any]]:
+    """The mesh that sets the order of rows, the points or cells of it that are kept, (N,), and the
+    coordinates of these as a store has them, (N, 3)."""
+    rows = _read_all(card, paths)
+    places = rows.arrays[card.coords.name]
+    kept = np.arange(len(places)) if rows.kept is None else np.flatnonzero(rows.kept)
+    return rows.mesh, kept, _moved(card, places[kept])
+
+
+def _read_all(card: Card, paths: Mapping[str, Path]) -> _AllRows:
     first, *rest = card.array_files
     regions = card.patches or (INTERNAL,)
     mesh = read_mesh(paths[first], card.wanted(first), regions=regions)
@@ -58,17 +94,15 @@ def read_arrays(card: Card, paths: Mapping[str, Path]) -> SampleArrays:
     for name, value in computed.items():
         if value.what == "normals":
             arrays[name], undecided = _normals(mesh, card)
-    del mesh
-    kept = _kept(card, arrays)
-    if kept is not None:
-        arrays = {name: values[kept] for name, values in arrays.items()}
-    for name, value in computed.items():
-        if value.to is not None:
-            arrays[name] = _distances(arrays[card.coords.name], paths[value.to])
-    if any(card.subtract):  # in double: differences of large float32 numbers would lose digits
-        arrays[card.coords.name] = arrays[card.coords.name] - np.asarray(card.subtract, np.float64)
-    left_out = 0 if kept is None else len(places) - int(kept.sum())
-    return SampleArrays(arrays, left_out, undecided)
+    return _AllRows(mesh, arrays, _kept(card, arrays), undecided)
+
+
+def _moved(card: Card, places: NDArray[Any]) -> NDArray[Any]:
+    """The places less what the card subtracts from coordinates."""
+    if not any(card.subtract):
+        return places
+    # In double: differences of large float32 numbers would lose digits.
+    return np.asarray(places - np.asarray(card.subtract, np.float64))
 
 
 def _values(card: Card, file: str, mesh: Mesh, matched: Matched | None) -> Arrays:

@@ -20,10 +20,10 @@ from slipstream.data.cards.parameters import (
     read_parameter_table,
 )
 from slipstream.data.cards.patterns import ID, find_files
-from slipstream.data.cards.rows import read_arrays
+from slipstream.data.cards.rows import read_arrays, read_kept
 from slipstream.data.cards.shape import percent
 from slipstream.data.cards.types import Card, ParameterValue
-from slipstream.data.meshes import INTERNAL, mesh_info, parts_of, resolve
+from slipstream.data.meshes import INTERNAL, Mesh, mesh_info, parts_of, resolve
 from slipstream.data.store import Cloud, Manifest, Schema, draw_splits
 
 UNDECIDED = "normals_undecided"
@@ -116,6 +116,11 @@ class MeshSource:
             note[UNDECIDED] = rows.undecided
         parameters = self._parameters(sample)
         return Cloud(self.schema, _divided(self.schema, rows.arrays, parameters), note | parameters)
+
+    def read_mesh(self, sample: str) -> tuple[Mesh, NDArray[np.intp], NDArray[Any]]:
+        """The mesh that the rows of a sample are from, the point or cell of it that each row is,
+        (N,), and the rows' coordinates, (N, 3)."""
+        return read_kept(self.card, self._meshes(sample))
 
     def _name(self, path: Path) -> str:
         """The path relative to the folder, also outside of it: a .vtm may name blocks anywhere."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from slipstream.core.schemas import parsed
 from slipstream.data.meshes import Location, Wanted
 from slipstream.data.store import Computed, Field, Schema
 
@@ -136,3 +137,16 @@ class Card:
             if file["id_pattern"] is None:
                 del file["id_pattern"]
         return value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Card:
+        """The card without its splits; ValueError unless the value is what `to_json` returns."""
+        written = {"subtract": [], **value, "splits": None}
+        written.pop("schema", None)
+        files = written.get("parameters")
+        if isinstance(files, (list, tuple)):
+            written["parameters"] = [
+                {"id_pattern": None, **file} if isinstance(file, Mapping) else file
+                for file in files
+            ]
+        return parsed(cls, written, place="card")

@@ -31,6 +31,7 @@ from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifes
 from slipstream.data.store.manifest_checks import Defect
 from slipstream.data.store.outliers import Outlier, find_outliers
 from slipstream.data.store.pairs import PAIRS_OPTION, Pairs
+from slipstream.data.store.permutation import row_order
 from slipstream.data.store.point_store import Store, open_store
 from slipstream.data.store.references import Reference
 from slipstream.data.store.source import Source, SourceWithin
@@ -71,6 +72,7 @@ __all__ = [
     "merge",
     "open_store",
     "read_manifest",
+    "row_order",
     "split_hash",
     "varying_groups",
 ]

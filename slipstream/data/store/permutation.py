@@ -32,6 +32,11 @@ def row_keys(seed: int, sample: str) -> np.random.Philox:
     return np.random.Philox(key=derive_seed(seed, "rows", sample))
 
 
+def row_order(seed: int, sample: str, rows: int) -> NDArray[np.intp]:
+    """The row of the source, (rows,), that each row of a stored sample was."""
+    return _sorted_order(row_keys(seed, sample).random_raw(rows))
+
+
 def write_permuted(
     file: BinaryIO,
     spill: BinaryIO,

@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from slipstream.models.variants import Look, headings
 from slipstream.reports.draw import style
-from slipstream.reports.draw.style import look_of
+from slipstream.reports.draw.style import literal, look_of
 
 EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4}
 """A white edge around every marker, so that markers that overlap can be told apart."""
@@ -153,7 +153,7 @@ def doubling_axis(axes: Axes, at: Sequence[float]) -> None:
 
 def rows_axis(axes: Axes, labels: Sequence[str]) -> None:
     """A y axis of names, the first at the top."""
-    axes.set_yticks(range(len(labels)), labels)
+    axes.set_yticks(range(len(labels)), list(map(literal, labels)))
     axes.set_ylim(max(len(labels), 1) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -162,9 +162,9 @@ def rows_axis(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def handle(look: Look, label: str, *, line: bool = True, marker: bool = True) -> Line2D:
-    """An entry of a legend."""
+    """An entry of a legend, with a name as its label."""
     dashes, sign = look.line if line else "", look.marker if marker else ""
-    return Line2D([], [], color=look.colour, ls=dashes, marker=sign, label=label, **EDGE)
+    return Line2D([], [], color=look.colour, ls=dashes, marker=sign, label=literal(label), **EDGE)
 
 
 def variant_handles(variants: Sequence[str], **given: bool) -> list[Any]:

@@ -89,11 +89,11 @@ def _blocks(scene: Scene, shown: SceneField, variants: tuple[str, ...], canvas: 
             for axes, name in zip(row, names, strict=False):
                 image = _show(axes, canvas, arrays[name], *scale)
             bar = _bar(figure, image, [array[seen] for array in arrays.values()], row)
-            text = textwrap.fill(style.with_unit(label, shown.unit), 11)
+            text = _filled(style.with_unit(label, shown.unit), 11)
             bar.ax.set_ylabel(text, rotation=0, ha="left", va="center")
         grid[2 * k, 0].set_title("truth", loc="center")
         for axes, variant in zip(grid[2 * k, 1:], block, strict=False):
-            name = textwrap.fill(variant_or_default(variant).heading, 20)
+            name = _filled(variant_or_default(variant).heading, 20)
             error = style.number(shown.relative[variant])
             size = None if canvas.extent is None else _SMALL
             axes.set_title(f"{name}\nrelative $L^1$ {error}", loc="center", fontsize=size)
@@ -174,7 +174,7 @@ def _bar(
 
 def _remarks(axes: Axes, canvas: Canvas, lines: Sequence[str]) -> None:
     """Write into the free panel which sample it is; with a body, draw how its axes are turned."""
-    text = "\n".join(textwrap.fill(line, 24) for line in lines if line)
+    text = "\n".join(_filled(line, 24) for line in lines if line)
     axes.text(0.0, 0.95, text, transform=axes.transAxes, va="top", color=style.MUTED, fontsize=6)
     if canvas.triad is None:
         return
@@ -201,8 +201,13 @@ def _label_edges(grid: NDArray[Any], canvas: Canvas) -> None:
         first = column == 0 or not grid[row, column - 1].images
         axes.spines[:].set(visible=True, linewidth=0.4)
         axes.tick_params(labelbottom=last, labelleft=first, width=0.4)
-        axes.set_xlabel(canvas.labels[0] if last else "")
-        axes.set_ylabel(canvas.labels[1] if first else "")
+        axes.set_xlabel(style.literal(canvas.labels[0]) if last else "")
+        axes.set_ylabel(style.literal(canvas.labels[1]) if first else "")
+
+
+def _filled(name: str, width: int) -> str:
+    """A name in lines of at most `width` letters."""
+    return style.literal(textwrap.fill(name, width))
 
 
 def slice_figure(
@@ -230,7 +235,7 @@ def slice_figure(
                 share = function / max(float(function.max()), 1e-30)
                 left = _show(axes, canvas, share, SHARE, Normalize(0, 1))
             right = _show(row[-1], canvas, entropy, _colours(UNSURE), spread)
-            name, at = textwrap.fill(label, 14), row[0].transAxes
+            name, at = _filled(label, 14), row[0].transAxes
             row[0].text(-0.03, 0.5, name, transform=at, rotation=90, ha="right", va="center")
         for axes, k, cosine in zip(grid[0], range(count), similarities, strict=False):
             axes.set_title(f"pair {k + 1}, cosine {cosine:.2f}", loc="center")

@@ -39,6 +39,7 @@ from slipstream.reports.draw.style import (
     BAND,
     MUTED,
     figure_settings,
+    literal,
     look_of,
     new_figure,
     plain,
@@ -165,7 +166,7 @@ def controls(
     counts = ", ".join(part for part in ("slice count", _of_sweep(slices)) if part)
     titles = ("attention and tying", counts, "capacity", "per field")
     for axes, letter, title in zip(places, "abcd", titles, strict=True):
-        axes.set_title(f"({letter}) {title}", pad=14)
+        axes.set_title(f"({letter}) {literal(title)}", pad=14)
     return figure
 
 
@@ -183,7 +184,7 @@ def _tying(axes: Axes, rows: Sequence[Row]) -> None:
         bar = None if row.std is None else 100 * row.std / base.mean
         mark(axes, look_of(variant), 100 * (row.mean / base.mean - 1), place, xerr=bar)
     rows_axis(axes, [TYING[variant] for variant in shown])
-    axes.set_xlabel(f"change of error [%], {base.experiment}")
+    axes.set_xlabel(f"change of error [%], {literal(base.experiment)}")
 
 
 def _slice_counts(axes: Axes, points: Sequence[SweepPoint]) -> None:
@@ -206,12 +207,12 @@ def _capacity(axes: Axes, rows: Sequence[Row], parameters: Mapping[str, int]) ->
         colour = look_of(row.variant).colour
         axes.bar(at, row.mean, 0.25, color=colour, yerr=row.std, ecolor=MUTED, error_kw=BARS)
     names = [name.replace("-", "-\n") if len(experiments) > 1 else name for name in experiments]
-    axes.set_xticks(range(len(experiments)), names)
+    axes.set_xticks(range(len(experiments)), list(map(literal, names)))
     axes.set_ylabel("validation error")
     axes.margins(y=0.15)
     axes.set_xlim(-0.55, len(experiments) - 0.45)
     shown = [v for v in CAPACITY if any(row.variant == v for row in rows)]
-    legend_above(axes, [Patch(color=look_of(v).colour, label=v) for v in shown])
+    legend_above(axes, [Patch(color=look_of(v).colour, label=literal(v)) for v in shown])
     base = parameters.get(BASELINE)
     if base:
         shares = [f"{parameters[v] / base:.2f}×" for v in shown if v in parameters]
@@ -232,7 +233,7 @@ def _per_field(axes: Axes, fields: Sequence[FieldRatio]) -> None:
             mark(axes, style.series_look(k), ratio, place)
             left = ratio > middle  # the name goes to the side that has more room
             side: dict[str, Any] = {"ha": "right" if left else "left", "va": "center"}
-            note(axes, plain(field), (ratio, place), (-4 if left else 4, 0), **side)
+            note(axes, literal(plain(field)), (ratio, place), (-4 if left else 4, 0), **side)
     axes.axvline(1, color="black", lw=0.6, zorder=1)
     rows_axis(axes, experiments)
     log_axis(axes, "x", ratios, suffix="×")
@@ -248,7 +249,7 @@ def validation_curves(curves: Sequence[Curve]) -> Figure:
     figure, places = panels(len(experiments), 1.6, headings(variants))
     columns = len({axes.get_position().x0 for axes in places})
     for k, (axes, experiment) in enumerate(zip(places, experiments, strict=True)):
-        axes.set_title(experiment)
+        axes.set_title(literal(experiment))
         shown = [c for c in curves if c.experiment == experiment and c.errors]
         if not shown:
             empty_panel(axes, "no validation")
@@ -289,7 +290,7 @@ def depth_sweep(points: Sequence[SweepPoint]) -> Figure:
         empty_panel(right, "no baseline to compare with")
     right.set_ylabel("error over the baseline's")
     for axes in (left, right) if ratios else (left,):
-        axes.set_title(_of_sweep(points))
+        axes.set_title(literal(_of_sweep(points)))
         axes.set_xlabel("layers $L$")
         axes.grid(axis="y")
     legend(figure, variant_handles(variants))
@@ -343,8 +344,8 @@ def systems(rows: Sequence[Measurement]) -> Figure:
                 beside = (4 * series.index(row.series), 0)
                 top = {"xycoords": ("data", "axes fraction"), "annotation_clip": False}
                 note(axes, "×", (row.at, 1), beside, fontsize=9, **given, **top)
-        axes.set_xlabel(axis)
-        axes.set_ylabel(with_unit(quantity, unit))
+        axes.set_xlabel(literal(axis))
+        axes.set_ylabel(literal(with_unit(quantity, unit)))
         axes.grid(axis="y")
     handles = [handle(looks[name], name) for name in series]
     if any(not finite(row.value) for row in rows):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from slipstream.core.text import file_name
 from slipstream.models.variants import BASELINE, POINTWISE
 from slipstream.reports.content import Picture, Scene
 from slipstream.reports.draw import figures
@@ -35,11 +36,29 @@ class Gallery:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
+        self._taken: set[str] = set()
 
-    def picture(self, name: str, title: str, caption: str, figure: Figure) -> Picture:
-        if self.folder is not None:
-            save(figure, self.folder, name)
-        return Picture(name, title, caption, svg_text(figure, name))
+    def picture(
+        self, name: str, title: str, caption: str, figure: Figure, *, of: Sequence[str] = ()
+    ) -> Picture:
+        """`of` says whose picture it is, as experiment, field and sample, for the file's name."""
+        name = self._free("-".join([name, *map(file_name, of)]))
+        if self.folder is None:
+            svg = svg_text(figure, name)
+        else:
+            svg = save(figure, self.folder, name)[0].read_text("utf-8")
+        return Picture(name, title, caption, svg)
+
+    def _free(self, name: str) -> str:
+        """The name, or name+2 where another picture has it, also in other capitals.
+
+        The field "p-3" of the first sample and "p" of a sample "3" would share one otherwise.
+        """
+        free, number = name, 2
+        while free.lower() in self._taken:
+            free, number = f"{name}+{number}", number + 1
+        self._taken.add(free.lower())
+        return free
 
 
 def error_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
@@ -154,15 +173,14 @@ def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
         axis, position = _section(scene)
         for field in scene.fields:
             drawn = field_figure(scene, field.name, scene.variants, axis=axis, position=position)
-            name = f"field-{scene.experiment}-{field.name.strip('|')}"
-            name += f"-{scene.sample}" if further else ""
+            of = [scene.experiment, field.name.strip("|"), *([scene.sample] if further else [])]
             caption = (
                 f"{scene.name}: truth and predictions on one colour scale, absolute errors below on"
                 " another; relative L1 errors are of this sample."
             )
             title = f"{scene.experiment}: {field.name}"
             title += f", sample {scene.sample}" if further else ""
-            pictures.append(gallery.picture(name, title, caption, drawn))
+            pictures.append(gallery.picture("field", title, caption, drawn, of=of))
     return pictures
 
 
@@ -191,9 +209,9 @@ def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
                 " weights, layer by layer (dashed: uniform weights), and effective number of"
                 " slices."
             )
-            name = f"entropy-{group.experiment}"
-            drawn = figures.entropy(layers)
-            pictures.append(gallery.picture(name, "Entropy of the slices", caption, drawn))
+            drawn, of = figures.entropy(layers), [group.experiment]
+            title = "Entropy of the slices"
+            pictures.append(gallery.picture("entropy", title, caption, drawn, of=of))
     for matched in match_runs(runs, (BASELINE, "no-token-attention")):
         if matched.normals is None:
             continue
@@ -210,8 +228,8 @@ def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
             " shown, matched by the Hungarian method over the points; each over its own maximum."
             f" Cosine similarity of the median pair of all: {matched.median:.2f}."
         )
-        name = f"slices-{matched.experiment}"
-        pictures.append(gallery.picture(name, "Learned slice functions", caption, drawn))
+        of, title = [matched.experiment], "Learned slice functions"
+        pictures.append(gallery.picture("slices", title, caption, drawn, of=of))
     return pictures
 
 

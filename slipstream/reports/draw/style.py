@@ -111,6 +111,14 @@ def with_unit(name: str, unit: str) -> str:
     return plain(name) if unit in ("", "1") else f"{plain(name)} [{raised}]"
 
 
+def literal(text: str) -> str:
+    """A name as a figure shows it, dollars too: between two of them matplotlib sees mathematics.
+
+    To be called last, when lines have been broken: a break may not come between "\\" and "$".
+    """
+    return text.replace("$", r"\$")
+
+
 def number(value: float, digits: int = 3) -> str:
     """Significant digits, trailing zeros kept: 0.0580, 1.04, 12.0."""
     text = f"{value:#.{digits}g}"

@@ -4,6 +4,7 @@ every file."""
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,13 @@ _LATEX = {
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "|": r"\textbar{}", "<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$",
     "×": r"$\times$", "–": "--",
+    "[": "{[}", "]": "{]}", "*": "{*}",  # after the end of a row they would belong to it
 }  # fmt: skip
+_MARKDOWN = re.compile(
+    r"[\\`*<>\[\]|~$]"  # marks, tags, links, columns, mathematics
+    r"|&(?=#?\w+;)"  # the letters of an entity, as in &amp;
+    r"|(?<!\w)_|_(?!\w)"  # inside a word, as in wall_shear, it is no mark
+)
 
 
 def number_text(value: float, digits: int) -> str:
@@ -63,13 +70,13 @@ def cell_text(cell: Cell) -> str:
 
 def to_markdown(table: Table) -> str:
     """A title, the table, its caption and its notes."""
-    lines = [f"### {table.title}", "", _markdown_line(table.columns)]
+    lines = [f"### {_markdown(table.title)}", "", _markdown_line(table.columns)]
     lines.append("|" + "|".join("---" if left else "---:" for left in text_columns(table)) + "|")
     for row in table.rows:
-        texts = [_escape_pipe(cell_text(cell)) for cell in row]
+        texts = [_markdown(cell_text(cell)) for cell in row]
         marked = [f"**{t}**" if c.best else t for t, c in zip(texts, row, strict=True)]
         lines.append("| " + " | ".join(marked) + " |")
-    lines += ["", table.caption, *(f"* {note}" for note in table.notes)]
+    lines += ["", _markdown(table.caption), *(f"* {_markdown(note)}" for note in table.notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -79,11 +86,12 @@ def text_columns(table: Table) -> list[bool]:
 
 
 def _markdown_line(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(_escape_pipe(text) for text in texts) + " |"
+    return "| " + " | ".join(map(_markdown, texts)) + " |"
 
 
-def _escape_pipe(text: str) -> str:
-    return text.replace("|", r"\|")
+def _markdown(text: str) -> str:
+    """The text as it is, whatever marks it holds."""
+    return _MARKDOWN.sub(lambda mark: f"\\{mark[0]}", text)
 
 
 def to_latex(table: Table) -> str:

@@ -32,7 +32,7 @@ def test_every_sample_has_figures_of_its_own(tmp_path: Path) -> None:
     found = field_pictures(scenes, Gallery(tmp_path))
     names = [picture.name for picture in found]
     experiment = scenes[0].experiment
-    fields = ("pressure coefficient", "wall shear stress")
+    fields = ("pressure=20coefficient", "wall=20shear=20stress")
     assert names == [
         *(f"field-{experiment}-{field}" for field in fields),
         *(f"field-{experiment}-{field}-000020" for field in fields),

@@ -97,8 +97,9 @@ def test_nothing_is_loaded() -> None:
 
 def test_numbers_are_set_right_the_best_is_bold_and_notes_are_there() -> None:
     text = render(made.report())
-    assert '<td class="number"><strong>0.0816 ± 0.001</strong></td>' in text
-    assert '<td class="number">failed</td>' in text and '<th scope="row">slice-once</th>' in text
+    assert '<td class="number" data-column="Poisson"><strong>0.0816 ± 0.001</strong></td>' in text
+    assert '<td class="number" data-column="AirfRANS">failed</td>' in text
+    assert '<th scope="row">slice-once</th>' in text
     assert "mlp-only on the last experiment failed" in text
     assert "2 missing or failed" in text and "1 of 3 checks FAIL" in text and "not audited" in text
 

@@ -2,6 +2,7 @@
 
 const SHARPEST = 3; // pixels a pixel of the page, on the finest displays
 const AXES = ["x", "y", "z"];
+const REACH = 14; // pixels: the length of an axis that is seen from the side
 
 class Panel {
   constructor(element) {
@@ -11,6 +12,7 @@ class Panel {
     this.marker = element.querySelector(".marker");
     this.caption = element.querySelector("figcaption");
     this.bar = element.querySelector(".colour-bar");
+    this.triad = element.querySelector(".triad");
   }
 
   get size() {
@@ -23,47 +25,28 @@ class Panel {
   }
 
   // Take over what the renderer has just drawn.
-  show(image, camera, sharpness) {
+  show(image, camera) {
     const { canvas, pencil } = this;
     if (canvas.width !== image.width) canvas.width = image.width;
     if (canvas.height !== image.height) canvas.height = image.height;
     pencil.clearRect(0, 0, canvas.width, canvas.height);
     pencil.drawImage(image, 0, 0);
-    this.drawTriad(camera, sharpness);
+    this.turnTriad(camera);
   }
 
-  // The directions of the axes, in the lower left corner, with a halo that sets them off.
-  drawTriad(camera, sharpness) {
-    const { pencil, canvas } = this;
-    const [reach, margin] = [20, 34];
-    pencil.save();
-    pencil.scale(sharpness, sharpness);
-    pencil.translate(margin, canvas.height / sharpness - margin);
-    pencil.strokeStyle = getComputedStyle(this.stage).backgroundColor;
-    pencil.fillStyle = getComputedStyle(canvas).color;
-    pencil.lineWidth = 4;
-    pencil.lineJoin = "round";
-    pencil.font = "11px system-ui, sans-serif";
-    pencil.textAlign = "center";
-    pencil.textBaseline = "middle";
-    const lines = new Path2D();
-    const ends = AXES.map((_, a) => [camera.right[a] * reach, -camera.up[a] * reach]);
-    for (const [x, y] of ends) {
-      lines.moveTo(0, 0);
-      lines.lineTo(x, y);
-    }
-    pencil.stroke(lines);
+  // The directions of the axes, beside the colour bar, where they cover nothing of the sample.
+  turnTriad(camera) {
+    const [lines, ...names] = this.triad.children;
+    const ends = AXES.map((_, a) => [camera.right[a] * REACH, -camera.up[a] * REACH]);
+    lines.setAttribute("d", ends.map((end) => `M0 0L${end}`).join(""));
     ends.forEach(([x, y], a) => {
       const length = Math.hypot(x, y);
-      if (length < 4) return;
-      const at = [x, y].map((end) => (end * (length + 9)) / length);
-      pencil.strokeText(AXES[a], ...at);
-      pencil.fillText(AXES[a], ...at);
+      const beyond = (length + 7) / length;
+      // An axis seen from its end has no name: it would stand on the other axes.
+      names[a].style.visibility = length < 4 ? "hidden" : "visible";
+      names[a].setAttribute("x", length < 4 ? 0 : x * beyond);
+      names[a].setAttribute("y", length < 4 ? 0 : y * beyond);
     });
-    pencil.strokeStyle = pencil.fillStyle;
-    pencil.lineWidth = 1.25;
-    pencil.stroke(lines);
-    pencil.restore();
   }
 
   mark(place) {

@@ -41,9 +41,6 @@ class Viewer {
     }
     new ResizeObserver(() => this.moved()).observe(this.panels[0].canvas);
     addEventListener("resize", () => this.moved()); // the sharpness of the display may change
-    const repaint = new MutationObserver(() => this.moved());
-    repaint.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.moved());
     this.survive();
   }
 
@@ -207,7 +204,7 @@ class Viewer {
     const begun = performance.now();
     this.layers.forEach((layer, p) => {
       renderer.draw(p, layer.values, layer, this.shot);
-      panels[p].show(this.gl.canvas, camera, sharpness);
+      panels[p].show(this.gl.canvas, camera);
     });
     if (this.moving) this.measure(begun);
     this.showSection();
