@@ -287,6 +287,18 @@ def test_text_and_sizes(
     assert path.name in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_control_characters_of_a_file_are_not_printed(tmp_path: Path) -> None:
+    named = "element x\x1b[31m 1\n"
+    for name, text in (
+        ("mesh.vtk", MESH.replace("UNSTRUCTURED_GRID", "UNSTRUCTURE\x1b_GRID")),
+        ("mesh.ply", f"ply\nformat ascii 1.0\n{named}{named}end_header\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=rf"^{name} must be a whole .*\\x1b") as caught:
+            read_mesh(tmp_path / name)
+        assert str(caught.value).isprintable()
+
+
 WAYS = ("Binary raw None 32 Little", "Binary raw ZLib 64 Little", "Appended base64 None 64 Little")
 
 
