@@ -143,6 +143,11 @@ def _check_sections(header: XmlHeader, piece: Piece) -> None:
     for section, name in needed:
         if not piece.find(section, name):
             raise ValueError(f"{header.file} must have {section} {name or ''}, got none")
+    points = piece.find("Points")
+    if points and piece.points and points.components != 3:
+        raise ValueError(
+            f"the points of {header.file} must have 3 components, got {points.components}"
+        )
     axes = [array for array in piece.arrays if array.section == "Coordinates"]
     if header.kind == "RectilinearGrid" and len(axes) != 3:
         raise ValueError(f"{header.file} must have three arrays of Coordinates, got {len(axes)}")

@@ -261,6 +261,8 @@ TEXTS: list[tuple[str, str, str, str, str]] = [
     ("vtu", VTU, 'type="Int32"', 'type="Int3"', "got an array of the unknown type 'Int3'"),
     ("vtu", VTU, "LittleEndian", "ittleEndian", "got byte_order 'ittleEndian', not LittleEndian"),
     ("vtp", NAMED, 'Name="p"', "", "got an array of PointData without Name"),
+    ("vtp", NAMED, 'Name="p"', 'Name=""', "got an array of PointData without Name"),
+    ("vtu", VTU, 'NumberOfComponents="3"', "", "the points of mesh.vtu must have 3 components"),
     ("vtm", "<VTKFile/>", "<V", '<?xml version="1.0" encoding="foo"?><V', "unknown encoding: foo"),
     ("vti", image(LOWER + UPPER), ">0 1", ">**** 1", r"'p' of mesh.vti must be numbers, got '\*\*"),
     ("vti", image(LOWER + UPPER), ">0 1", ">0,1 1", "'p' of mesh.vti must be numbers, got '0,1'"),
