@@ -23,6 +23,7 @@ from torch import Tensor
 from slipstream.core.files import check_regular, naming_file, write_bytes
 from slipstream.core.runtime import versions
 from slipstream.core.schemas import Count, Positive, parsed
+from slipstream.core.text import printable
 from slipstream.runs.config import RunConfig
 
 SCHEMA = 1
@@ -130,9 +131,9 @@ def read_tensors(path: Path, what: str) -> tuple[dict[str, Any], dict[str, Tenso
                 _check_content(header, tensors, path)
                 return header, tensors
     except (SafetensorError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} must be a {what}, got {error}") from None
+        raise ValueError(f"{path} must be a {what}, got {printable(str(error))}") from None
     got = str(header.get("what")) if isinstance(header, dict) else "a file of another program"
-    raise ValueError(f"{path} must be a {what}, got {got[:80]}")
+    raise ValueError(f"{path} must be a {what}, got {printable(got[:80])}")
 
 
 def _check_header(header: dict[str, Any], path: Path) -> None:

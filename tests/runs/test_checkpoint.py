@@ -83,6 +83,9 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     write_tensors(path, "model", {}, {})
     with pytest.raises(ValueError, match="must be a checkpoint, got model"):
         read_checkpoint(path)
+    write_tensors(path, "mod\x1b[31mel", {}, {})
+    with pytest.raises(ValueError, match=r"must be a checkpoint, got mod\\x1b\[31mel$"):
+        read_checkpoint(path)
     write_tensors(path, "checkpoint", {"step": 1}, {})
     with pytest.raises(ValueError, match="it must have the field best, got none"):
         read_checkpoint(path)

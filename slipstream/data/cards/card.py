@@ -305,7 +305,11 @@ def _ids(place: Place, folder: Path) -> tuple[str, ...]:
     check_regular(path)
     if not path.is_file():
         place.fail("be a list of ids, or a file with one on each line", f"no file {path}")
-    lines = path.read_text("utf-8-sig").split("\n")  # an id may contain what splitlines splits at
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        place.fail("be a file in UTF-8", f"other bytes in {path}")
+    lines = text.split("\n")  # an id may contain what splitlines splits at
     return tuple(sample_id(line) for line in lines if line.strip())
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ from slipstream.data.meshes.parts import whole_name
 
 _DEEPEST = 10
 _MOST = 10_000
+_ELEMENTS = ("VTKFile", "vtkMultiBlockDataSet", "Block", "DataSet", "Piece", "FieldData")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ def blocks_of(path: Path) -> list[Block]:
     stack: list[tuple[ElementTree.Element, tuple[str, ...]]] = [(root, ())]
     while stack:
         element, around = stack.pop()
+        if element.tag == "FieldData":  # arrays of the whole .vtm, as the time
+            continue
+        _check_element(element, path.name)
         if element.tag == "DataSet" and (file := element.get("file")):
             name = _unused(element.get("name") or Path(file).stem, around, blocks)
             blocks[name] = Block(name, path.parent / file, around)
@@ -46,6 +51,23 @@ def blocks_of(path: Path) -> list[Block]:
     if not blocks:
         raise ValueError(f"{path.name} must name the files of its blocks, got none")
     return list(blocks.values())
+
+
+def _check_element(element: ElementTree.Element, file: str) -> None:
+    """Raise ValueError for what VTK would leave out: an unknown element, or all blocks but the last
+    of those that have the same index."""
+    if element.tag not in _ELEMENTS:
+        tag = element.tag[:40]
+        raise ValueError(f"{file} must consist of {', '.join(_ELEMENTS)}, got {tag!r}")
+    given = [index for child in element if (index := child.get("index")) is not None]
+    for index in given:
+        if not re.fullmatch("[0-9]{1,9}", index):
+            raise ValueError(f"an index of {file} must be a whole number, got {index[:40]!r}")
+    for number, times in Counter(map(int, given)).items():
+        if times > 1:
+            raise ValueError(
+                f"{file} must give each block an index of its own, got {number} {times} times"
+            )
 
 
 def _unused(name: str, around: tuple[str, ...], blocks: Mapping[str, Block]) -> str:
@@ -62,13 +84,16 @@ def _unused(name: str, around: tuple[str, ...], blocks: Mapping[str, Block]) -> 
 def members_of(path: Path) -> list[Path]:
     """All files that a .vtm names, in its order; a .vtm among them comes before its own.
 
-    ValueError for a .vtm that contains itself, and for one that is nested too deeply or has too
-    many files: one that names the same file twice, at 29 depths, would stand for 2^29.
+    ValueError for a .vtm that contains itself or names a file twice, and for one that is nested
+    too deeply or has too many files.
     """
-    members = list(islice(_walk(path, ()), _MOST + 1))
-    if len(members) > _MOST:
-        raise ValueError(f"{path.name} must name at most {_MOST:,} files, got more")
-    return members
+    members: dict[str, Path] = {}
+    for file in _walk(path, ()):
+        if len(members) == _MOST:
+            raise ValueError(f"{path.name} must name at most {_MOST:,} files, got more")
+        if members.setdefault(os.path.realpath(file), file) is not file:
+            raise ValueError(f"{path.name} must name each file once, got {file.name!r} twice")
+    return list(members.values())
 
 
 def _walk(path: Path, around: tuple[Path, ...]) -> Iterator[Path]:

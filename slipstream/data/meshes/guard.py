@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
+from slipstream.core.text import printable
 from slipstream.data.meshes.limits import too_long, too_much
 from slipstream.data.meshes.messaging import Closed, receive, send
 
@@ -161,8 +162,8 @@ class Guard:
                 f"VTK crashed with signal {-code} ({signal.Signals(-code).name}) while reading"
                 f" {name}"
             )
-        last = printed.strip().splitlines()[-1:] or ["nothing"]
-        return f"the process that read {name} ended with code {code} and printed {last[0]}"
+        last = (printed.strip().splitlines() or ["nothing"])[-1]
+        return f"the process that read {name} ended with code {code} and printed {printable(last)}"
 
 
 GUARD = Guard()

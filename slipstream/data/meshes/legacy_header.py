@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
+from slipstream.core.text import printable
 from slipstream.data.meshes.arrays import (
     LOCATIONS,
     ArrayInfo,
@@ -64,7 +65,8 @@ def scan_legacy(paths: Sequence[Path]) -> LegacyHeader:
         try:
             scan.run()
         except (ValueError, EOFError) as error:
-            raise ValueError(f"{name} must be a whole legacy VTK file, got {error}") from None
+            got = printable(str(error))  # it quotes the file
+            raise ValueError(f"{name} must be a whole legacy VTK file, got {got}") from None
     points, cells = scan.counts()
     if scan.kind in _STRUCTURED:
         check_grid(points, size, name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from slipstream.core.extras import need
+from slipstream.core.text import printable
 from slipstream.data.meshes.arrays import as_text
 
 _ERROR = re.compile(
@@ -33,5 +34,5 @@ def vtk_errors(file: str) -> Iterator[None]:
         core.vtkLogger.SetStderrVerbosity(verbosity)
     error = _ERROR.search(as_text(window.GetOutput()))
     if error:
-        message = " ".join(error[1].split()).rstrip(".")
+        message = printable(" ".join(error[1].split()).rstrip("."))  # it quotes the file
         raise ValueError(f"{file} must be a whole file, got an error of VTK's reader: {message}")

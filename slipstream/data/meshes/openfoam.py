@@ -8,6 +8,7 @@ from typing import Any
 
 from slipstream.core.extras import need
 from slipstream.core.files import check_regular
+from slipstream.core.text import printable
 from slipstream.data.meshes.arrays import ArrayInfo, Wanted, as_text, resolve
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.regions import choose_regions
@@ -71,7 +72,7 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
     if not full:
         raise ValueError(f"{', '.join(regions)} of {folder.name} must have points, got none")
     for name in full:
-        keep_wanted(by_region[name], wanted, f"{name} of {folder.name}")
+        keep_wanted(by_region[name], wanted, f"{printable(name)} of {folder.name}")
     return joined_data([by_region[name] for name in full], folder.name)
 
 

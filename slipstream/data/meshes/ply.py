@@ -33,6 +33,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from slipstream.core.text import printable
 from slipstream.data.meshes.text_numbers import numbers
 
 Columns = dict[str, NDArray[Any]]
@@ -83,7 +84,8 @@ def read_ply(path: Path) -> PlyMesh:
                 raise ValueError(f"{body.size - place} {body.unit} after its last row")
             return _mesh(tables)
         except (ValueError, LookupError, OverflowError) as error:
-            raise ValueError(f"{path.name} must be a whole PLY file, got {error}") from None
+            got = printable(str(error))  # it quotes the file
+            raise ValueError(f"{path.name} must be a whole PLY file, got {got}") from None
 
 
 def _header(file: io.BufferedReader) -> tuple[Literal["<", ">"] | None, list[_Element]]:

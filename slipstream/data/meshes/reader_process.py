@@ -15,6 +15,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from slipstream.core.text import printable
 from slipstream.data.meshes.arrays import Wanted
 from slipstream.data.meshes.messaging import Closed, receive, send
 from slipstream.data.meshes.openfoam import CASE, load_case
@@ -87,8 +88,12 @@ def _answer(request: dict[str, Any]) -> _Answer:
     except ValueError as error:
         return {"error": str(error)}, []
     except Exception as error:  # of VTK's wrappers or of numpy: the file is not what it seems
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        return {"error": f"{request['name']} must be a mesh that VTK can read, got {text}"}, []
+        return {"error": _unexpected(error, request["name"])}, []
+
+
+def _unexpected(error: Exception, name: str) -> str:
+    text = printable(" ".join(f"{type(error).__name__}: {error}".split()))
+    return f"{name} must be a mesh that VTK can read, got {text}"
 
 
 def _done(request: dict[str, Any]) -> _Answer:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from slipstream.core.plain_checks import check_choice
+from slipstream.core.text import printable
 from slipstream.data.meshes.blocks import Block, blocks_of, members_of
 
 INTERNAL = "internalMesh"
@@ -42,7 +43,7 @@ def choose_regions(
             if fnmatchcase(name, region) or fnmatchcase(name.removeprefix(_GROUP), region):
                 fitting[name] = value
         if not fitting:
-            check_choice(what, region, (*known, *prefixed))
+            check_choice(what, region, map(printable, (*known, *prefixed)))
         chosen |= fitting
     return chosen
 
@@ -96,4 +97,4 @@ def patches_of_blocks(path: Path) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return printable(", ".join(names[:5])) + (", ..." if len(names) > 5 else "")

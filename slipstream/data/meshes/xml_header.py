@@ -294,6 +294,8 @@ def _array(given: Mapping[str, str], section: str) -> XmlArray:
     dtype = given.get("type", "").lower()
     if dtype not in _TYPES:
         raise ValueError(f"an array of the unknown type {given.get('type', '')[:40]!r}")
+    if section in _SECTIONS and not given.get("Name"):
+        raise ValueError(f"an array of {section} without Name")
     return XmlArray(
         section,
         given.get("Name", ""),

@@ -31,7 +31,7 @@ from slipstream.data.meshes.xml_header import (
     extent_size,
     parse_xml,
 )
-from slipstream.data.meshes.xml_values import RATIOS, find_blocks
+from slipstream.data.meshes.xml_values import RATIOS, check_letters, find_blocks
 
 _PADDING = 64
 """Fewer bytes than this may lie between two blocks, for their alignment; VTK writes none."""
@@ -64,7 +64,7 @@ def scan_xml(paths: Sequence[Path]) -> XmlHeader:
 
 
 def check_for_vtk(path: Path, header: XmlHeader, wanted: Sequence[ArrayInfo]) -> None:
-    """What VTK would read wrongly: pieces with other arrays, and text that is no number."""
+    """What VTK would read wrongly: pieces with other arrays, text that is no number or base64."""
     full = [piece for piece in header.pieces if piece.points]
     names = [[(a.section, a.name, a.components) for a in _data(piece)] for piece in full]
     for others in names[1:]:  # VTK takes them by their order
@@ -78,8 +78,20 @@ def check_for_vtk(path: Path, header: XmlHeader, wanted: Sequence[ArrayInfo]) ->
         for piece in full:
             for array in piece.arrays:
                 data = array.section in _SECTIONS.values()
-                if array.form == "ascii" and (not data or (array.section, array.name) in chosen):
+                if data and (array.section, array.name) not in chosen:
+                    continue
+                if array.form == "ascii":
                     _check_text(file, header, array, _expected(piece, array))
+                elif array.form == "binary" or header.encoded:
+                    _check_letters(file, header, array, _expected(piece, array))
+
+
+def _check_letters(
+    file: io.BufferedReader, header: XmlHeader, array: XmlArray, count: int | None
+) -> None:
+    empty = count == 0 or (array.form == "binary" and _is_blank(file, array))
+    if array.dtype != TEXT and not empty:
+        check_letters(file, header, array)
 
 
 def _data(piece: Piece) -> list[XmlArray]:
@@ -131,6 +143,11 @@ def _check_sections(header: XmlHeader, piece: Piece) -> None:
     for section, name in needed:
         if not piece.find(section, name):
             raise ValueError(f"{header.file} must have {section} {name or ''}, got none")
+    points = piece.find("Points")
+    if points and piece.points and points.components != 3:
+        raise ValueError(
+            f"the points of {header.file} must have 3 components, got {points.components}"
+        )
     axes = [array for array in piece.arrays if array.section == "Coordinates"]
     if header.kind == "RectilinearGrid" and len(axes) != 3:
         raise ValueError(f"{header.file} must have three arrays of Coordinates, got {len(axes)}")

@@ -152,7 +152,10 @@ class Base64Bytes(StoredBytes):
         return self._place + 4 * max(0, -(-(count - len(self._rest)) // 3))
 
     def read(self, count: int) -> bytes:
-        decoded = self._rest + binascii.a2b_base64(super().read(count))
+        try:
+            decoded = self._rest + binascii.a2b_base64(super().read(count), strict_mode=True)
+        except binascii.Error:
+            raise ValueError("letters that are no base64") from None
         if len(decoded) < count:
             raise EOFError("the end of the encoded values")
         self._rest = decoded[count:]
@@ -191,6 +194,17 @@ def find_blocks(file: io.BufferedReader, header: XmlHeader, array: XmlArray) -> 
     except (EOFError, ValueError) as error:
         raise ValueError(f"{array.label} of {header.file} must be whole, got {error}") from None
     return Blocks(data, lengths, sum(size for _, size in lengths), data.after(packed))
+
+
+def check_letters(file: io.BufferedReader, header: XmlHeader, array: XmlArray) -> None:
+    """Raise ValueError unless values in base64 can be decoded; VTK stops at a letter of another
+    kind, and leaves the rest of the array as it was in memory."""
+    blocks = find_blocks(file, header, array)
+    try:
+        for stored, _ in blocks.lengths:
+            blocks.data.read(stored)
+    except (EOFError, ValueError) as error:
+        raise ValueError(f"{array.label} of {header.file} must be whole, got {error}") from None
 
 
 def _read_lengths(data: StoredBytes, header: XmlHeader) -> list[tuple[int, int]]:

@@ -324,6 +324,13 @@ def test_ids_that_are_the_same_number(name: str, text: str, tmp_path: Path) -> N
     assert found == [1, 2, 3, 4]
 
 
+def test_a_list_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_bytes(b"b\n\xb9c\n")
+    says = "card.yaml: splits.lists.test must be a file in UTF-8, got other bytes in .*test.txt$"
+    with pytest.raises(ValueError, match=says):
+        read_card(write(tmp_path / "card.yaml", WHOLE))
+
+
 def test_lists_of_a_card_are_read_as_written(tmp_path: Path) -> None:
     text = write(tmp_path / "card.yaml", SMALL).read_text()
     (tmp_path / "card.yaml").write_text(

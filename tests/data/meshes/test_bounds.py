@@ -13,6 +13,7 @@ import pytest
 import pyvista as pv
 
 from slipstream.data.meshes import ReadLimits, find_meshes, mesh_info, read_mesh, read_within
+from slipstream.data.meshes.blocks import blocks_of
 from slipstream.data.meshes.mesh_files import parts_of
 
 from ..mesh_files import surface
@@ -27,35 +28,74 @@ def write_blocks(path: Path, *files: str) -> Path:
 
 def test_blocks_inside_blocks(tmp_path: Path) -> None:
     one = surface()
-    one.save(tmp_path / "one.vtp")
-    write_blocks(tmp_path / "inner.vtm", "one.vtp", "one.vtp")
-    path = write_blocks(tmp_path / "outer.vtm", "inner.vtm", "one.vtp")
+    for name in "abc":
+        one.save(tmp_path / f"{name}.vtp")
+    write_blocks(tmp_path / "inner.vtm", "a.vtp", "b.vtp")
+    path = write_blocks(tmp_path / "outer.vtm", "inner.vtm", "c.vtp")
     assert len(read_mesh(path).points()) == mesh_info(path).points == 3 * one.n_points
-    assert [p.name for p in parts_of(path)] == ["outer.vtm", "inner.vtm", *["one.vtp"] * 3]
+    names = ["outer.vtm", "inner.vtm", "a.vtp", "b.vtp", "c.vtp"]
+    assert [p.name for p in parts_of(path)] == names
     assert find_meshes(tmp_path) == [path]
 
 
 @pytest.mark.parametrize("read", [mesh_info, read_mesh])
 def test_blocks_without_end(tmp_path: Path, read: object) -> None:
-    """A .vtm that contains itself, directly or not; one that doubles 29 times; one too wide."""
+    """A .vtm that contains itself, directly or not; 29 inside one another; one too wide."""
     write_blocks(tmp_path / "itself.vtm", "itself.vtm")
     write_blocks(tmp_path / "one.vtm", "other.vtm")
     write_blocks(tmp_path / "other.vtm", "one.vtm")
-    write_blocks(tmp_path / "doubles0.vtm", "body.vtp")
+    write_blocks(tmp_path / "deep0.vtm", "body.vtp")
     for level in range(1, 30):
-        write_blocks(tmp_path / f"doubles{level}.vtm", *[f"doubles{level - 1}.vtm"] * 2)
-    write_blocks(tmp_path / "wide0.vtm", *["body.vtp"] * 200)
-    write_blocks(tmp_path / "wide.vtm", *["wide0.vtm"] * 200)
+        write_blocks(tmp_path / f"deep{level}.vtm", f"deep{level - 1}.vtm")
+    for half in range(2):
+        write_blocks(tmp_path / f"half{half}.vtm", *(f"{half}/{i}.vtp" for i in range(5000)))
+    write_blocks(tmp_path / "wide.vtm", "half0.vtm", "half1.vtm")
     for name, says in (
         ("itself", "itself.vtm must not contain itself, got itself.vtm inside itself"),
         ("one", "one.vtm must not contain itself, got one.vtm inside itself"),
-        ("doubles29", "doubles29.vtm must have at most 10 .vtm inside one another"),
+        ("deep29", "deep29.vtm must have at most 10 .vtm inside one another"),
         ("wide", "wide.vtm must name at most 10,000 files, got more"),
     ):
         path = tmp_path / f"{name}.vtm"
         with pytest.raises(ValueError, match=f"^{says}"):
             read(path)  # type: ignore[operator]
         assert parts_of(path) == [path]  # as `data inspect` asks before it reads anything
+
+
+BLOCKS = [
+    ('index="1" name="b" file="b.vtp"', 'index="1" file="./a.vtp"',
+     "mesh.vtm must name each file once, got 'a.vtp' twice"),
+    ('index="1"', 'index="00"', "must give each block an index of its own, got 0 2 times"),
+    ('index="1"', 'index="1.0"', "an index of mesh.vtm must be a whole number, got '1.0'"),
+    ("<DataSet index", "<Data index", "consist of VTKFile, .*, DataSet, .*, got 'Data'"),
+    ('name="b"', 'name="b&#10;c"', r"a block of mesh.vtm must be one of a, b\\nc, got 'no'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "says"), BLOCKS)
+def test_blocks_that_vtk_would_leave_out_or_join_twice(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    for name in "ab":
+        surface().save(tmp_path / f"{name}.vtp")
+    kind, path = "vtkMultiBlockDataSet", tmp_path / "mesh.vtm"
+    text = (
+        f'<VTKFile type="{kind}"><{kind}><Block index="0"><DataSet name="a" file="a.vtp"/></Block>'
+        f'<DataSet index="1" name="b" file="b.vtp"/></{kind}><FieldData><DataArray/></FieldData>'
+        "</VTKFile>"
+    )
+    path.write_text(text)
+    assert len(read_mesh(path).points()) == 2 * surface().n_points
+    path.write_text(text.replace(old, new))
+    assert text != text.replace(old, new)
+    with pytest.raises(ValueError, match=says):
+        read_mesh(path, regions=["no"] if "&#10" in new else ["internalMesh"])
+
+
+def test_thousands_of_blocks_of_one_name(tmp_path: Path) -> None:
+    text = "".join(f'<DataSet name="x" file="{i}.vtp"/>' for i in range(10_000))
+    (tmp_path / "mesh.vtm").write_text(f"<VTKFile>{text}</VTKFile>")
+    assert len({block.name for block in blocks_of(tmp_path / "mesh.vtm")}) == 10_000
 
 
 def test_thousands_of_arrays(tmp_path: Path, no_shape_checks: None) -> None:
@@ -132,5 +172,6 @@ def test_blocks_may_be_stl(tmp_path: Path) -> None:
     pv.Cube().save(tmp_path / "a.stl", binary=False)
     text = (tmp_path / "a.stl").read_text().upper()
     (tmp_path / "a.stl").write_text(text)  # VTK needs a copy of it in small letters
-    path = write_blocks(tmp_path / "both.vtm", "a.stl", "a.stl")
+    (tmp_path / "b.stl").write_text(text)
+    path = write_blocks(tmp_path / "both.vtm", "a.stl", "b.stl")
     assert read_mesh(path).info.cells == 24

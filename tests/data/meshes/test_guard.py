@@ -24,7 +24,7 @@ from slipstream.data.meshes.vtk_data import as_loaded, volumes_of
 from slipstream.data.meshes.vtk_files import load_file
 
 from ..hostile_files import HOSTILE, READ_BY_VTK, polyhedron, write_hostile
-from ..mesh_files import surface, volume, with_arrays, write_case, write_parts, write_xml
+from ..mesh_files import spoil, surface, volume, with_arrays, write_case, write_parts, write_xml
 
 SOME = ReadLimits(memory=1, seconds=60)
 P = Wanted("p", "point", 1)
@@ -83,6 +83,20 @@ def test_a_damaged_case(tmp_path: Path) -> None:
     owner.write_text(owner.read_text().replace("(\n0", "(\n1000000000"))
     with read_within(SOME), pytest.raises(ValueError, match="^reading case needs more than the 1"):
         read_mesh(case, [flow])
+
+
+def test_control_characters_of_a_case_are_not_printed(tmp_path: Path) -> None:
+    case = write_case(tmp_path / "case")
+    boundary = case / "constant/polyMesh/boundary"
+    spoil(boundary, b"walls {", b"w\x1b[31m\xe9 {")
+    says = r"a region of case must be one of internalMesh, w\\x1b\[31mé, inlet"
+    with pytest.raises(ValueError, match=says):
+        read_mesh(case, regions=["no"])
+    assert read_mesh(case, regions=["w*"]).info.cells == 8
+    spoil(case / "constant/polyMesh/faces", b"(", b"\x1b[31m")
+    with pytest.raises(ValueError, match=r"error of VTK's reader: .*\\x1b") as caught:
+        read_mesh(case)
+    assert str(caught.value).isprintable()
 
 
 def unguarded(path: Path, wanted: list[Wanted]) -> Any:

@@ -194,11 +194,12 @@ def test_empty_blocks_are_passed_over(kind: str, tmp_path: Path) -> None:
     """Most blocks of a decomposed result may be empty, and lack the arrays."""
     one = surface() if kind == "vtp" else volume()
     nothing = pv.PolyData() if kind == "vtp" else pv.UnstructuredGrid()
-    one.save(tmp_path / f"one.{kind}")
-    nothing.save(tmp_path / f"none.{kind}")
-    files = [f'<DataSet index="{i}" file="{n}.{kind}"/>' for i, n in enumerate(("none", "one"))]
+    for name, mesh in (("none", nothing), ("one", one), ("two", one)):
+        mesh.save(tmp_path / f"{name}.{kind}")
+    named = enumerate(("none", "one", "two"))
+    files = [f'<DataSet index="{i}" file="{name}.{kind}"/>' for i, name in named]
     path = tmp_path / "mesh.vtm"
-    for names in (files, files[::-1], [*files, files[1]]):
+    for names in (files[:2], files[1::-1], files):
         text = "".join(names)
         path.write_text(f"<VTKFile><vtkMultiBlockDataSet>{text}</vtkMultiBlockDataSet></VTKFile>")
         mesh = read_mesh(path, [VELOCITY, HEAT])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import lzma
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -232,6 +233,11 @@ VTU = (
     '<DataArray type="UInt8" Name="types" format="ascii">5</DataArray></Cells></Piece>'
     "</UnstructuredGrid></VTKFile>"
 )
+NAMED = (
+    '<VTKFile type="PolyData"><PolyData><Piece NumberOfPoints="1"><Points><DataArray type="Float32"'
+    ' NumberOfComponents="3">0 0 0</DataArray></Points><PointData><DataArray type="Float32"'
+    ' Name="p">1</DataArray></PointData></Piece></PolyData></VTKFile>'
+)
 TEXTS: list[tuple[str, str, str, str, str]] = [
     ("vtk", GRID + DATA, "1 2 3 4", "1 2 **** 4", r"got '\*\*\*\*' where a number of float32 must"),
     ("vtk", GRID + DATA, "1 2 3 4", "1 2 1,5 4", "got '1,5' where a number of float32 must be"),
@@ -254,6 +260,9 @@ TEXTS: list[tuple[str, str, str, str, str]] = [
     ("vtu", VTU, "<VTKFile", '<?xml version="1.0" encoding="foo"?><VTKFile', "unknown encoding: f"),
     ("vtu", VTU, 'type="Int32"', 'type="Int3"', "got an array of the unknown type 'Int3'"),
     ("vtu", VTU, "LittleEndian", "ittleEndian", "got byte_order 'ittleEndian', not LittleEndian"),
+    ("vtp", NAMED, 'Name="p"', "", "got an array of PointData without Name"),
+    ("vtp", NAMED, 'Name="p"', 'Name=""', "got an array of PointData without Name"),
+    ("vtu", VTU, 'NumberOfComponents="3"', "", "the points of mesh.vtu must have 3 components"),
     ("vtm", "<VTKFile/>", "<V", '<?xml version="1.0" encoding="foo"?><V', "unknown encoding: foo"),
     ("vti", image(LOWER + UPPER), ">0 1", ">**** 1", r"'p' of mesh.vti must be numbers, got '\*\*"),
     ("vti", image(LOWER + UPPER), ">0 1", ">0,1 1", "'p' of mesh.vti must be numbers, got '0,1'"),
@@ -278,6 +287,36 @@ def test_text_and_sizes(
     with pytest.raises(ValueError, match=says) as caught:
         read_mesh(path, wanted).cell_centres()
     assert path.name in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_control_characters_of_a_file_are_not_printed(tmp_path: Path) -> None:
+    named = "element x\x1b[31m 1\n"
+    for name, text in (
+        ("mesh.vtk", MESH.replace("UNSTRUCTURED_GRID", "UNSTRUCTURE\x1b_GRID")),
+        ("mesh.ply", f"ply\nformat ascii 1.0\n{named}{named}end_header\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=rf"^{name} must be a whole .*\\x1b") as caught:
+            read_mesh(tmp_path / name)
+        assert str(caught.value).isprintable()
+
+
+WAYS = ("Binary raw None 32 Little", "Binary raw ZLib 64 Little", "Appended base64 None 64 Little")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["vtp", "vts"])
+def test_letters_that_are_no_base64(kind: str, way: str, tmp_path: Path) -> None:
+    """VTK stops at such a letter: the rest of the array would be what was in memory."""
+    path = write(kind, way, tmp_path / f"mesh.{kind}")
+    raw = path.read_bytes()
+    everything(path)
+    words = sorted(re.finditer(rb"[A-Za-z0-9+/=]{60,}", raw), key=lambda word: len(word[0]))
+    place = words[-1].end() - 20
+    for letter in (b"?", b" ", b"=", b"\x00", b"\xff"):
+        path.write_bytes(raw[:place] + letter + raw[place + 1 :])
+        with pytest.raises(ValueError, match=path.name):
+            everything(path)
 
 
 def test_clouds_of_points(tmp_path: Path) -> None:
