@@ -16,6 +16,7 @@ from typing import Any
 
 from slipstream.core.checked_yaml import WrittenReal, read_yaml
 from slipstream.core.files import check_regular
+from slipstream.core.text import printable
 from slipstream.data.cards.patterns import as_expression, sample_id
 from slipstream.data.cards.tables import COMMA_NUMBER, read_table, read_text
 
@@ -42,7 +43,7 @@ def read_parameter_table(
         if row.get(column) in (None, ""):
             raise ValueError(
                 f"{path} must have the id of every row in {column!r}, got one with only"
-                f" {', '.join(key for key in row if key is not None) or 'nothing'}"
+                f" {', '.join(map(printable, filter(None, row))) or 'nothing'}"
             )
     return _by_id(path, ((str(row[column]), row) for row in value), id_pattern)
 

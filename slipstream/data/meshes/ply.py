@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.text import printable
-from slipstream.data.meshes.text_numbers import numbers
+from slipstream.data.meshes.text_numbers import numbers, words_of
 
 Columns = dict[str, NDArray[Any]]
 
@@ -138,7 +138,7 @@ class _Text:
     unit = "words"
 
     def __init__(self, text: bytes) -> None:
-        self._words = text.split()
+        self._words = words_of(text)
         self._array = np.array(self._words or [b""])
         self.size = len(self._words)
 

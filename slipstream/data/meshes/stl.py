@@ -72,6 +72,8 @@ def _check_text(path: Path) -> None:
     words: list[bytes] = []
     with path.open("rb") as file:
         while text := file.read(_BLOCK) + file.readline():
+            if b"\0" in text:
+                raise ValueError(f"{path.name} must be a whole STL file, got a zero byte in text")
             for line in text.lower().splitlines():
                 parts = line.split()
                 if parts and parts[0] not in (b"solid", b"endsolid"):  # names may be any words

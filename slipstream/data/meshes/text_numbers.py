@@ -15,6 +15,13 @@ _BLOCK = 1 << 20
 _UNDERSCORE = ord("_")
 
 
+def words_of(text: bytes) -> list[bytes]:
+    """The words of a text; ValueError where it holds a zero byte, which numpy would pass over."""
+    if b"\0" in text:
+        raise ValueError("a zero byte in text")
+    return text.split()
+
+
 def numbers(words: Sequence[bytes] | NDArray[Any], dtype: str) -> NDArray[Any]:
     """The numbers that these words stand for; ValueError for a word that is none of this dtype.
 
@@ -60,8 +67,8 @@ def numbers_between(
         if left > _BLOCK:  # the last word may go on
             cut = max(text.rfind(blank) for blank in (b" ", b"\n", b"\t")) + 1
         part = text[cut:]
-        yield numbers(text[:cut].split(), dtype)
-    yield numbers(part.split(), dtype)
+        yield numbers(words_of(text[:cut]), dtype)
+    yield numbers(words_of(part), dtype)
 
 
 def next_numbers(file: io.BufferedReader, count: int, dtype: str) -> Iterator[NDArray[Any]]:
@@ -78,7 +85,8 @@ def next_numbers(file: io.BufferedReader, count: int, dtype: str) -> Iterator[ND
         words = text.split()
         if len(words) > count:
             final = next(islice(re.finditer(rb"\S+", text), count - 1, None))
-            file.seek(begin + final.end())
+            text = text[: final.end()]
+            file.seek(begin + len(text))
             words = words[:count]
-        yield numbers(words, dtype)
+        yield numbers(words_of(text), dtype)
         count -= len(words)
