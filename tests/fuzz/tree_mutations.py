@@ -105,6 +105,7 @@ def change_header(raw: bytes, draw: Random) -> bytes:
     size = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8 : 8 + size])
     own = json.loads(header["__metadata__"]["slipstream"])
+    own.pop("content", None)  # the hash of the rest, which older files lack, would hide all else
     if draw.random() < 0.75:
         header["__metadata__"]["slipstream"] = _dump(change_tree(own, draw), draw)
         text = json.dumps(header).encode()
