@@ -84,14 +84,16 @@ def raising_interrupted() -> Iterator[None]:
     """The first signal raises Interrupted, so that files are cleaned up and workers are stopped.
 
     Python swallows an exception that is raised in a destructor or a callback of the garbage
-    collector: a signal that arrives there ends the process at once.
+    collector: a signal that arrives there ends the process at once. Where code that runs then makes
+    another exception of it (a class body does, a RuntimeError), that one becomes Interrupted again.
     """
     first: float | None = None
+    received = 0
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal first
+        nonlocal first, received
         if first is None:
-            first = time.monotonic()
+            first, received = time.monotonic(), number
             raise Interrupted(number)
         if insists(number, first):
             end_at_once(number)
@@ -106,6 +108,10 @@ def raising_interrupted() -> Iterator[None]:
         sys.unraisablehook = notice
         try:
             yield
+        except Exception as error:
+            if first is not None:
+                raise Interrupted(received) from error
+            raise
         finally:
             sys.unraisablehook = hook
 

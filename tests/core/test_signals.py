@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from slipstream.core.signals import Interrupted, raising_interrupted
 
 ROOT = Path(__file__).parents[2]
 
@@ -151,3 +154,18 @@ def test_a_worker_ends_when_its_parent_is_killed() -> None:
             os.kill(int(pid), 0)
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
                 raise ProcessLookupError
+
+
+def test_a_signal_that_other_code_makes_another_exception_of() -> None:
+    """One that arrives in a class body, as during an import, becomes a RuntimeError in Python."""
+
+    class Attribute:
+        def __set_name__(self, owner: type, name: str) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+
+    with pytest.raises(Interrupted, match="SIGTERM") as error, raising_interrupted():
+        type("Owner", (), {"attribute": Attribute()})
+    assert error.value.code == 143
+    with pytest.raises(RuntimeError, match="no signal"), raising_interrupted():
+        raise RuntimeError("no signal")
