@@ -11,30 +11,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ..data.cards.test_card import WHOLE
 from .samples import Sample
 
-CARD = """schema: 1
-name: wing
-files:
-  surface: "run_{id}/surface.vtp"
-  shear: "run_{id}/shear_{id}.vtp"
-  body: "body.stl"
-match: order
-location: cell
-coords: {name: place, unit: mm}
-features:
-  - {name: normal, computed: normals}
-  - {name: gap, computed: distance, to: body, group: null}
-targets:
-  - {name: p, unit: Pa, from: {file: surface, array: p*, location: point}, subtract: 1e5, scale: 2}
-  - {name: tau, unit: Pa, group: p, from: {file: shear, array: [tx, ty]}, subtract: [1, 2]}
-parameters:
-  - {file: all.csv, id: case, features: [{name: speed, unit: m/s, from: U}]}
-  - {file: "run_{id}/p.json", features: [{name: dir, unit: "1", components: 3}]}
-box: {low: [0, null, -1], high: [1, null, null]}
-drop: non-finite
-splits: {lists: {train: [001, 7, "a b"], test: test.txt}}
-"""
+CARD = WHOLE.lstrip()
 _MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 _FIXED: dict[str, Any] = {
     "time": "2026-01-01T00:00:00+00:00",
