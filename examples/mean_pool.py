@@ -9,35 +9,41 @@ slice is it too, and has parameters besides that no gradient reaches.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
-from slipstream import Size, register_variant
-from slipstream.models import Look, Variant
+from slipstream import Size, TokenSums, register_variant
+from slipstream.models import Look, SteppedCoupling, Variant
 
 
-class MeanPool(nn.Module):
-    """Takes the place of slice and deslice in a layer."""
+class MeanPool(SteppedCoupling):
+    """Takes the place of slice and deslice in a layer, in four steps: so clouds of any size can be
+    streamed through the model."""
 
     def __init__(self, size: Size, layer: int, how: object) -> None:
         super().__init__()
         self.values = nn.Linear(size.width, size.width)
         self.output = nn.Linear(size.width, size.width)
 
-    def forward(self, x: Tensor, previous: None) -> tuple[Tensor, None]:
-        """(B, N, C) -> its update, and no membership for the layers after it."""
-        mean = self.values(x).mean(1, keepdim=True)
-        return self.output(mean).expand_as(x), None
+    def membership(self, x: Tensor, previous: None) -> None:
+        """Every point belongs to the one slot that there is."""
+
+    def sums(self, x: Tensor, membership: None) -> TokenSums:
+        """The sum over these points, (B, 1, 1, C), and their number."""
+        total = self.values(x).sum(1)[:, None, None]
+        return TokenSums(total, torch.full_like(total[..., 0], x.shape[1]))
+
+    def mixed(self, sums: TokenSums) -> Tensor:
+        return self.output(sums.tokens())
+
+    def update(self, x: Tensor, membership: None, tokens: Tensor) -> Tensor:
+        return tokens[:, 0].expand_as(x)
 
 
 def structure(size: Size, layer: int) -> dict[str, tuple[int, ...]]:
     """What a checkpoint must hold of a layer: written down again, so that it can be compared."""
-    square, vector = (size.width, size.width), (size.width,)
-    return {
-        "values.weight": square,
-        "values.bias": vector,
-        "output.weight": square,
-        "output.bias": vector,
-    }
+    shapes = {"weight": (size.width, size.width), "bias": (size.width,)}
+    return {f"{map}.{part}": shapes[part] for map in ("values", "output") for part in shapes}
 
 
 register_variant(

@@ -2,12 +2,15 @@
 
 variants     all that anybody asks of a variant, and their registry; plugins: files that add some
 transolver   the model: lift, layers, head
+steps        a model in steps, for chunks and queries; sweeps: any number of points in chunks, which
+             wait in a parking; sweep_plan: how many at a time, and where they wait
 coupling     slice, mix, deslice of a layer; linear_no, slice_once: those that are built otherwise
 structure    parameters that a model must have, as data
 layers       the parts that all are put together from, and their initial values
 """
 
 from slipstream.models.plugins import load_plugin
+from slipstream.models.steps import SteppedCoupling
 from slipstream.models.variants import Look, Parts, Size, Variant, register_variant
 
-__all__ = ["Look", "Parts", "Size", "Variant", "load_plugin", "register_variant"]
+__all__ = ["Look", "Parts", "Size", "SteppedCoupling", "Variant", "load_plugin", "register_variant"]

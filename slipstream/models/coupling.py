@@ -1,4 +1,8 @@
-"""The coupling: membership -> slice -> mix -> deslice, for all variants but two."""
+"""The coupling: membership -> slice -> mix -> deslice, for all variants but two.
+
+Every coupling has these four steps as methods (`steps.py:CouplingSteps`), and `forward` takes them
+one after another for points that are all there at once.
+"""
 
 from __future__ import annotations
 
@@ -71,56 +75,70 @@ class Coupling(nn.Module):
 
         A layer without slots of its own slices by `previous`, the membership of the layer before.
         """
+        slicing = self.membership(x, previous)
+        if self.deslice_slots is not None:
+            return self.update(x, slicing, self.mixed(self.sums(x, slicing))), slicing
         if self._folds(x):
-            return self._folded(x, previous)
-        slicing = self._slicing(x, previous)
-        if self.deslice_slots is None:
-            # By name and not as **how, which would keep the values from being freed in there.
-            impl, precision = self.how["impl"], self.how["precision"]
-            update = couple(
-                slicing, self._values(x), self.mix, epsilon=EPSILON, impl=impl, precision=precision
+            update = chunked_ops.couple(
+                slicing, self._folded_values(x), self._mix_folded, summed=True
             )
-        else:
-            sums = slice_points(slicing, self._values(x), **self.how)
-            tokens = self.mix(sums.tokens(EPSILON))
-            update = deslice_tokens(self.deslice_slots(slicing.query), tokens, **self.how)
+            return update.squeeze(2), slicing
+        # By name and not as **how, which would keep the values from being freed in there.
+        impl, precision = self.how["impl"], self.how["precision"]
+        update = couple(
+            slicing, self._values(x), self.mix, epsilon=EPSILON, impl=impl, precision=precision
+        )
         return self.output(update.flatten(-2)), slicing
 
+    def membership(self, x: Float[Tensor, "B N C"], previous: Membership | None) -> Membership:
+        if self.query is None or self.slice_slots is None:
+            assert previous is not None, "a layer without slots needs a membership to slice by"
+            return previous
+        if self._folds(x):
+            return fold_membership(self.query, self.slice_slots, x)
+        membership = self.slice_slots(split_heads(self.query(x), self.heads))
+        return with_statistics(membership, **self.how) if self.reused else membership
+
+    def sums(self, x: Float[Tensor, "B N C"], membership: Membership) -> TokenSums:
+        if self._folds(x):
+            sums = chunked_ops.slice_points(membership, self._folded_values(x))
+            return fold_sums(self.values, sums)
+        return slice_points(membership, self._values(x), **self.how)
+
+    def mixed(self, sums: TokenSums) -> Float[Tensor, "B H G D"]:
+        return self.mix(sums.tokens(EPSILON))
+
+    def update(
+        self,
+        x: Float[Tensor, "B N C"],
+        membership: Membership,
+        tokens: Float[Tensor, "B H G D"],
+    ) -> Float[Tensor, "B N C"]:
+        folds = self._folds(x)
+        if self.deslice_slots is not None:
+            if folds:
+                assert self.query is not None, "deslice slots of their own need a query"
+                membership = fold_membership(self.query, self.deslice_slots, x)
+            else:
+                membership = self.deslice_slots(membership.query)
+        if folds:
+            folded = fold_tokens(self.output, tokens)
+            return chunked_ops.deslice_tokens(membership, folded, summed=True).squeeze(2)
+        return self.output(deslice_tokens(membership, tokens, **self.how).flatten(-2))
+
     def _folds(self, x: Float[Tensor, "B N C"]) -> bool:
+        """Whether the products of `folding` give the same here, up to rounding, with less work."""
         if self.reused and self.deslice_slots is not None:
             return False  # later layers need the query of the first, which folding never forms
         own = (self.query, self.values, self.output, self.slice_slots, self.deslice_slots)
         return can_fold(x, self.heads, self.slices, self.how) and are_plain(*own)
 
-    def _folded(
-        self, x: Float[Tensor, "B N C"], previous: Membership | None
-    ) -> tuple[Float[Tensor, "B N C"], Membership]:
-        """The same by the products of `folding`, up to rounding."""
+    def _folded_values(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N 1 C"] | None:
+        """What is sliced in a folded coupling: x, or None where the query is x already."""
+        return None if self.query is not None else x[:, :, None]
 
-        def mix(sums: TokenSums) -> Tensor:
-            tokens = self.mix(fold_sums(self.values, sums).tokens(EPSILON))
-            return fold_tokens(self.output, tokens)
-
-        if self.query is not None and self.slice_slots is not None:
-            slicing, values = fold_membership(self.query, self.slice_slots, x), None
-        else:
-            assert previous is not None, "a layer without slots needs a membership to slice by"
-            slicing, values = previous, x[:, :, None]
-        if self.deslice_slots is None:
-            update = chunked_ops.couple(slicing, values, mix, summed=True)
-        else:
-            assert self.query is not None, "deslice slots of their own need a query"
-            tokens = mix(chunked_ops.slice_points(slicing, values))
-            desliced = fold_membership(self.query, self.deslice_slots, x)
-            update = chunked_ops.deslice_tokens(desliced, tokens, summed=True)
-        return update.squeeze(2), slicing
+    def _mix_folded(self, sums: TokenSums) -> Float[Tensor, "B H G C"]:
+        return fold_tokens(self.output, self.mixed(fold_sums(self.values, sums)))
 
     def _values(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N H D"]:
         return split_heads(self.values(x), self.heads)
-
-    def _slicing(self, x: Tensor, previous: Membership | None) -> Membership:
-        if self.query is not None and self.slice_slots is not None:
-            membership = self.slice_slots(split_heads(self.query(x), self.heads))
-            return with_statistics(membership, **self.how) if self.reused else membership
-        assert previous is not None, "a layer without slots needs a membership to slice by"
-        return previous

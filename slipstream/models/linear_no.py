@@ -11,13 +11,14 @@ from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
 from slipstream.kernels.api import deslice_tokens, slice_points
-from slipstream.kernels.membership import Membership
+from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.plan import How
 from slipstream.models.layers import Mlp, Slots, split_heads
+from slipstream.models.steps import SteppedCoupling
 from slipstream.models.variants import LINEAR_NO_TEMPERATURES, Size
 
 
-class LinearNoCoupling(nn.Module):
+class LinearNoCoupling(SteppedCoupling):
     """Takes the place of `Coupling`; the number of slots is key_ratio x head width."""
 
     def __init__(self, size: Size, how: How) -> None:
@@ -31,11 +32,22 @@ class LinearNoCoupling(nn.Module):
         self.value = nn.Linear(width, width, bias=False)
         self.output = Mlp(size.width, size.width, size.width)
 
-    def forward(
+    def membership(
         self, x: Float[Tensor, "B N C"], previous: Membership | None = None
-    ) -> tuple[Float[Tensor, "B N C"], Membership]:
-        query = split_heads(self.query(x), self.heads)
-        slicing = self.slice_slots(query)
-        sums = slice_points(slicing, self.value(query), **self.how)
-        update = deslice_tokens(self.deslice_slots(query), sums.tokens(), **self.how)
-        return self.output(update.flatten(-2)), slicing
+    ) -> Membership:
+        return self.slice_slots(split_heads(self.query(x), self.heads))
+
+    def sums(self, x: Float[Tensor, "B N C"], membership: Membership) -> TokenSums:
+        return slice_points(membership, self.value(membership.query), **self.how)
+
+    def mixed(self, sums: TokenSums) -> Float[Tensor, "B H M D"]:
+        return sums.tokens()
+
+    def update(
+        self,
+        x: Float[Tensor, "B N C"],
+        membership: Membership,
+        tokens: Float[Tensor, "B H M D"],
+    ) -> Float[Tensor, "B N C"]:
+        own = self.deslice_slots(membership.query)
+        return self.output(deslice_tokens(own, tokens, **self.how).flatten(-2))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import couple
+from slipstream.kernels.api import couple, deslice_tokens, slice_points
+from slipstream.kernels.membership import TokenSums
 from slipstream.kernels.plan import How
 from slipstream.models.layers import Mlp, Slots, attend, split_heads
+from slipstream.models.steps import Stream
 from slipstream.models.variants import EPSILON, Size
 
 
@@ -59,6 +61,17 @@ class SliceOnce(nn.Module):
         membership = self.slots(features)
         update = couple(membership, features, self._mix, epsilon=EPSILON, **self.how)
         return x + update.squeeze(2)
+
+    def sums(self, stream: Stream) -> tuple[Stream, TokenSums]:
+        membership = self.slots(split_heads(stream.x, 1))
+        return stream, slice_points(membership, membership.query, **self.how)
+
+    def mixed(self, sums: TokenSums) -> Float[Tensor, "B 1 G C"]:
+        return self._mix(sums.tokens(EPSILON))
+
+    def apply_tokens(self, stream: Stream, tokens: Float[Tensor, "B 1 G C"]) -> Stream:
+        membership = self.slots(split_heads(stream.x, 1))
+        return Stream(stream.x + deslice_tokens(membership, tokens, **self.how).squeeze(2))
 
     def _mix(self, tokens: Float[Tensor, "B 1 G C"]) -> Float[Tensor, "B 1 G C"]:
         tokens = tokens.squeeze(1)

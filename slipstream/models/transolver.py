@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,13 @@ from torch.utils.checkpoint import checkpoint
 from slipstream.core.checks import check_choice, check_like, check_shape, check_whole
 from slipstream.core.shapes import Float
 from slipstream.kernels.api import add_norm, compute_dtype, has_hooks, operation_on
-from slipstream.kernels.membership import Membership
+from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.coupling import Coupling
 from slipstream.models.layers import Mlp, draw_initial_values
 from slipstream.models.linear_no import LinearNoCoupling
 from slipstream.models.slice_once import SliceOnce
+from slipstream.models.steps import CouplingSteps, SteppedLayer, Stream, steps_of
 from slipstream.models.structure import check_structure, expected_parameters
 from slipstream.models.variants import PAPER, Size, Variant, variant_named
 
@@ -31,6 +32,7 @@ class Block(nn.Module):
     def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
         super().__init__()
         self.hands_on, self.impl = variant.slicing == "first-layer", how["impl"]
+        self.variant = variant.name
         self.coupling: nn.Module | None = None
         if variant.stream == "coupled":
             self.coupling_norm = nn.LayerNorm(size.width)
@@ -62,6 +64,29 @@ class Block(nn.Module):
             membership = None  # it holds a query, as large as the stream itself
         x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl, reuse=reuse)
         return x, self.mlp(normed), membership
+
+    @property
+    def steps(self) -> CouplingSteps:
+        assert self.coupling is not None, "a pointwise layer has no coupling"
+        return steps_of(self.coupling, self.variant)
+
+    def sums(self, stream: Stream) -> tuple[Stream, TokenSums]:
+        """The first half of a layer: up to the sums of these points."""
+        x, normed = add_norm(stream.x, stream.update, self.coupling_norm, impl=self.impl)
+        membership = self.steps.membership(normed, stream.membership)
+        sums = self.steps.sums(normed, membership)
+        return Stream(x, None, membership if self.hands_on else None), sums
+
+    def mixed(self, sums: TokenSums) -> Tensor:
+        return self.steps.mixed(sums)
+
+    def apply_tokens(self, stream: Stream, tokens: Tensor) -> Stream:
+        """The whole layer with these mixed tokens, wherever they come from."""
+        x, normed = add_norm(stream.x, stream.update, self.coupling_norm, impl=self.impl)
+        membership = self.steps.membership(normed, stream.membership)
+        update = self.steps.update(normed, membership, tokens)
+        x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl)
+        return Stream(x, self.mlp(normed), membership if self.hands_on else None)
 
 
 def _whole(
@@ -123,7 +148,7 @@ class Transolver(nn.Module):
         coords: Float[Tensor, "B N d"],
         features: Float[Tensor, "B N f"] | None = None,
     ) -> Float[Tensor, "B N k"]:
-        x = self.lift(self._inputs(coords, features)) + self.placeholder
+        x = self.begin(coords, features).x
         if self.once is not None:
             x = self.once(x)
         update: Tensor | None = None
@@ -136,6 +161,29 @@ class Transolver(nn.Module):
                 )
             else:
                 x, update, membership = block(x, update, membership, reuse)
+        return self._headed(x, update)
+
+    def begin(
+        self, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None
+    ) -> Stream:
+        """The lifted points; with `stepped_layers` and `finish` the model in steps (`Steps`)."""
+        return Stream(self.lift(self._inputs(coords, features)) + self.placeholder)
+
+    def stepped_layers(self) -> list[SteppedLayer]:
+        """The layers that couple points; ValueError for a coupling that has no steps."""
+        if self.once is not None:
+            return [self.once]
+        layers = [cast(Block, block) for block in self.blocks]
+        return [block for block in layers if block.coupling is not None and block.steps]
+
+    def finish(self, stream: Stream) -> Float[Tensor, "B N k"]:
+        """The outputs, after all layers that couple points and through those that do not."""
+        x, update = stream.x, stream.update
+        for block in self.blocks if self.variant.stream == "pointwise" else ():
+            x, update, _ = block(x, update, None)
+        return self._headed(x, update)
+
+    def _headed(self, x: Tensor, update: Tensor | None) -> Tensor:
         return self.head(add_norm(x, update, self.head_norm, impl=self.how["impl"])[1])
 
     @property
