@@ -92,11 +92,21 @@ def write_bytes(path: Path, content: bytes, *, durable: bool = True) -> None:
     Without `durable` this holds if the process is killed, but not after a power failure. A process
     that is killed leaves `.NAME.PROCESS.partial`, which `remove_partials` removes.
     """
+    with written_aside(path, durable=durable) as aside, aside.open("r+b") as file:
+        file.write(content)
+
+
+@contextmanager
+def written_aside(path: Path, *, durable: bool = True) -> Iterator[Path]:
+    """An empty file beside `path`, to be written inside the context, also by another process.
+
+    At the end it gets its final name, as `write_bytes` says; after an error it is removed. Whoever
+    writes it must not replace it by another file.
+    """
     aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with naming(path), _locked_file(aside) as file:
-            file.write(content)
-            file.flush()
+        with naming(path), _locked_file(aside):
+            yield aside
             if durable:
                 publish(aside, path)
                 sync_folder(path.parent)

@@ -28,3 +28,14 @@ def array_bytes(error: BaseException) -> int | None:
     if not isinstance(error, MemoryError) or shape is None or dtype is None:
         return None
     return math.prod(shape) * int(dtype.itemsize)
+
+
+def free_memory() -> int:
+    """Bytes of memory that programs may still take, by the system's own estimate on Linux; half of
+    the machine's elsewhere."""
+    information = Path("/proc/meminfo")
+    if information.is_file():
+        for line in information.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return min(machine_memory(), 1024 * int(line.split()[1]))
+    return machine_memory() // 2

@@ -91,7 +91,7 @@ def _checkpoint(path: Path) -> Contents:
 def _model(path: Path) -> Contents:
     trained = load_model(path)
     about = trained.schema, trained.normaliser, trained.config, trained.metric, trained.about
-    return _text(about) | _tensors(dict(trained.model.named_parameters()))
+    return _text((*about, trained.recipe)) | _tensors(dict(trained.model.named_parameters()))
 
 
 def _prediction(path: Path) -> Contents:

@@ -18,13 +18,16 @@ from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
 from slipstream.data.cards.folder_look import FolderLook, look_at
 from slipstream.data.cards.original import OriginalMesh, has_card, original_mesh
 from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
+from slipstream.data.cards.roles import role_of
 from slipstream.data.cards.shape import Shape
 from slipstream.data.cards.source import MeshSource, normals_warning
-from slipstream.data.cards.types import Card
+from slipstream.data.cards.types import ArrayValue, Card, ComputedValue
 
 __all__ = [
     "ArrayLook",
+    "ArrayValue",
     "Card",
+    "ComputedValue",
     "ParameterColumn",
     "FileLook",
     "FolderLook",
@@ -39,4 +42,5 @@ __all__ = [
     "normals_warning",
     "original_mesh",
     "read_card",
+    "role_of",
 ]

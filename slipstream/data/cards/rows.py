@@ -15,18 +15,16 @@ from slipstream.data.cards.types import ArrayValue, Card, ComputedValue
 from slipstream.data.geometry import (
     Matched,
     NoNormalError,
-    cell_normals,
     cells_to_points,
     check_order,
     distance_to_triangles,
-    find_winding,
     in_box,
     match_exactly,
     match_nearly,
-    point_normals,
+    outward_normals,
     points_to_cells,
 )
-from slipstream.data.meshes import INTERNAL, Location, Mesh, Wanted, read_mesh, triangle_cells
+from slipstream.data.meshes import INTERNAL, Location, Mesh, Wanted, read_mesh
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -172,25 +170,11 @@ def _normals(mesh: Mesh, card: Card) -> tuple[NDArray[Any], float]:
     its faces' corners give. NaN where there is no normal, if the card drops such rows; else
     ValueError.
     """
-    points, triangles = mesh.triangles()
-    cells = triangle_cells(mesh.cells())
-    winding = find_winding(points, triangles, cells)
-    turned = winding.turned
-    if winding.mixed and card.location == "point":
-        triangles = np.where(turned[:, None], triangles[:, ::-1], triangles)
     try:
-        if card.location == "cell":
-            normals = cell_normals(mesh, lenient=card.drop)
-        else:
-            normals = point_normals(points, triangles, lenient=card.drop)
+        outward = outward_normals(mesh, card.location, lenient=card.drop)
     except NoNormalError as error:
         raise ValueError(f"{error} (`drop: non-finite` leaves such rows out)") from None
-    if winding.mixed and card.location == "cell":
-        inward = cells[turned]
-        normals[inward] = -normals[inward]
-    if turned.any() and not winding.mixed:
-        normals = -normals
-    return normals, winding.undecided
+    return outward.normals, outward.undecided
 
 
 def _distances(places: NDArray[Any], surface: Path) -> NDArray[Any]:

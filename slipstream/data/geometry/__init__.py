@@ -6,6 +6,7 @@ orientation  which faces must be turned for a closed surface to face outward, an
 distance     exact distance to the nearest of many triangles; boxes: the tree that it searches
 averages     values averaged from the points of a mesh to its cells, and back
 matching     which row of one file belongs to each row of another
+spacing      how far apart points are
 z_order      an order of points in which neighbours are close
 """
 
@@ -21,6 +22,8 @@ from slipstream.data.geometry.normals import (
     point_normals,
 )
 from slipstream.data.geometry.orientation import Winding, find_winding
+from slipstream.data.geometry.outward import OutwardNormals, outward_normals
+from slipstream.data.geometry.spacing import filled_dimension, median_spacing, scaled_spacing
 from slipstream.data.geometry.z_order import z_order_codes
 
 __all__ = [
@@ -28,18 +31,23 @@ __all__ = [
     "NearestTriangle",
     "NoNormalError",
     "Winding",
+    "OutwardNormals",
     "cell_normals",
     "cells_to_points",
     "check_order",
     "distance_to_triangles",
+    "filled_dimension",
     "find_winding",
     "in_box",
     "match_exactly",
     "match_nearly",
+    "median_spacing",
     "open_edges",
+    "outward_normals",
     "places",
     "point_normals",
     "points_to_cells",
+    "scaled_spacing",
     "triangles_at_open_edges",
     "z_order_codes",
 ]

@@ -17,10 +17,16 @@ vtk_*        formats that VTK reads: STL, text, structured grids and others; blo
 openfoam     OpenFOAM cases, read by VTK; messages: VTK's errors as exceptions
 requests     what VTK reads is asked for here; guard: of a process with limits (limits), which runs
              reader_process and answers by messaging with the arrays of a loaded mesh
+writing      a mesh written with arrays added: output_path, write_with_arrays; vtk_writing: by VTK,
+             block_rows: which rows of the arrays are in which block; block_index: the .vtm of them
+in_memory    pyvista objects and numpy arrays as meshes: mesh_of, with_arrays; as_pyvista: of a file
+inputs       the meshes that a user names on a command line
 regions      which patches of a case, or blocks of a .vtm, are read
 """
 
 from slipstream.data.meshes.cells import area_vectors, triangle_cells
+from slipstream.data.meshes.in_memory import as_pyvista, mesh_of, units_of, with_arrays
+from slipstream.data.meshes.inputs import MeshInput, find_inputs
 from slipstream.data.meshes.limits import ReadLimits, read_within
 from slipstream.data.meshes.mesh import (
     ArrayInfo,
@@ -35,23 +41,32 @@ from slipstream.data.meshes.mesh_files import find_meshes, parts_of, patches_of
 from slipstream.data.meshes.openfoam import is_case
 from slipstream.data.meshes.regions import INTERNAL
 from slipstream.data.meshes.vtk_files import SUFFIXES
+from slipstream.data.meshes.writing import output_path, write_with_arrays
 
 __all__ = [
     "ArrayInfo",
     "INTERNAL",
     "Location",
     "Mesh",
+    "MeshInput",
     "ReadLimits",
     "SUFFIXES",
     "Wanted",
     "area_vectors",
-    "mesh_info",
+    "as_pyvista",
+    "find_inputs",
     "find_meshes",
     "is_case",
+    "mesh_info",
+    "mesh_of",
+    "output_path",
     "parts_of",
     "patches_of",
     "read_mesh",
     "read_within",
     "resolve",
     "triangle_cells",
+    "units_of",
+    "with_arrays",
+    "write_with_arrays",
 ]

@@ -18,7 +18,8 @@ import sys
 import tempfile
 import threading
 import time
-from typing import IO, Any
+from collections.abc import Sequence
+from typing import IO, Any, Literal
 
 from numpy.typing import NDArray
 
@@ -32,6 +33,8 @@ _PROGRAM = (
 )
 _NO_MEMORY = ("bad_alloc", "bad_array_new_length", "unable to allocate", "length_error")
 """Words that C++ and VTK print when memory cannot be allocated."""
+Doing = Literal["reading", "writing"]
+_DID = {"reading": "read", "writing": "wrote"}
 
 
 class _Reader:
@@ -99,9 +102,16 @@ class Guard:
         self._reader: _Reader | None = None
 
     def ask(
-        self, request: dict[str, Any], *, name: str, memory: int, seconds: float | int
+        self,
+        request: dict[str, Any],
+        *,
+        name: str,
+        memory: int,
+        seconds: float | int,
+        arrays: Sequence[NDArray[Any]] = (),
+        doing: Doing = "reading",
     ) -> tuple[Any, list[NDArray[Any]]]:
-        """The answer to a request, and its arrays.
+        """The answer to a request, which may come with arrays, and the answer's arrays.
 
         ValueError, with one sentence that names the mesh, if VTK crashes or exceeds a limit.
         """
@@ -109,13 +119,14 @@ class Guard:
             reader = self._started()
             try:
                 limits = {"memory": memory, "seconds": seconds}
-                send(reader.link, {**request, **limits, "name": name})
-                value, arrays = receive(reader.link, time.monotonic() + seconds)
+                reader.link.settimeout(seconds)
+                send(reader.link, {"name": name, **request, **limits}, arrays)
+                value, answered = receive(reader.link, time.monotonic() + seconds)
             except TimeoutError:
                 self.end()
-                raise ValueError(too_long(name, seconds)) from None
+                raise ValueError(too_long(name, seconds, doing)) from None
             except Closed:
-                reason = self._reason(reader, name, memory)
+                reason = self._reason(reader, name, memory, doing)
                 raise ValueError(reason) from None
             except BaseException:  # an interruption: what the process sends now is not awaited
                 self.end()
@@ -123,10 +134,10 @@ class Guard:
         if "system" in value:
             raise OSError(*value["system"])
         if value.get("no memory"):
-            raise ValueError(too_much(name, memory))
+            raise ValueError(too_much(name, memory, doing))
         if "error" in value:
             raise ValueError(value["error"])
-        return value["value"], arrays
+        return value["value"], answered
 
     def end(self) -> None:
         """End the process; the next request starts another one."""
@@ -142,7 +153,7 @@ class Guard:
             self._reader = _Reader()
         return self._reader
 
-    def _reason(self, reader: _Reader, name: str, memory: int) -> str:
+    def _reason(self, reader: _Reader, name: str, memory: int, doing: Doing) -> str:
         """Why the process has ended."""
         try:  # it has closed the link, so it is about to end
             code = reader.process.wait(timeout=10)
@@ -151,19 +162,22 @@ class Guard:
         printed = reader.printed()
         self.end()
         if any(word in printed.lower() for word in _NO_MEMORY):
-            return too_much(name, memory)
+            return too_much(name, memory, doing)
         if code == -signal.SIGKILL:
             return (
-                f"the process that read {name} was killed, perhaps because the machine's memory"
-                " was full"
+                f"the process that {_DID[doing]} {name} was killed, perhaps because the machine's"
+                " memory was full"
             )
         if code < 0:
             return (
-                f"VTK crashed with signal {-code} ({signal.Signals(-code).name}) while reading"
+                f"VTK crashed with signal {-code} ({signal.Signals(-code).name}) while {doing}"
                 f" {name}"
             )
         last = (printed.strip().splitlines() or ["nothing"])[-1]
-        return f"the process that read {name} ended with code {code} and printed {printable(last)}"
+        return (
+            f"the process that {_DID[doing]} {name} ended with code {code} and printed"
+            f" {printable(last)}"
+        )
 
 
 GUARD = Guard()

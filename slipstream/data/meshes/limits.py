@@ -61,13 +61,13 @@ def current_limits() -> ReadLimits:
     return _current.get()
 
 
-def too_much(name: str, limit: int) -> str:
-    """The sentence for a file whose reading needs more memory than the limit."""
-    return f"reading {name} needs more than the {limit / GB:.3g} GB that --read-memory allows"
+def too_much(name: str, limit: int, doing: str = "reading") -> str:
+    """The sentence for a file whose reading or writing needs more memory than the limit."""
+    return f"{doing} {name} needs more than the {limit / GB:.3g} GB that --read-memory allows"
 
 
-def too_long(name: str, seconds: float | int) -> str:
-    return f"reading {name} took more than the {seconds:.4g} s that --read-timeout allows"
+def too_long(name: str, seconds: float | int, doing: str = "reading") -> str:
+    return f"{doing} {name} took more than the {seconds:.4g} s that --read-timeout allows"
 
 
 def check_fits(name: str, needed: int, size: int) -> None:

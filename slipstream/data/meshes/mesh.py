@@ -140,7 +140,7 @@ def mesh_info(path: Path | Sequence[Path], *, regions: Sequence[str] = (INTERNAL
     paths = _paths(path)
     kind = kind_of(paths)
     if kind == ".vtm":
-        return together([mesh_info(block) for block in chosen_blocks(paths[0], regions)])
+        return together([mesh_info(block.file) for block in chosen_blocks(paths[0], regions)])
     file = _open(paths, kind)
     return file.info if file else Request(paths, wanted=None, regions=regions).info()
 

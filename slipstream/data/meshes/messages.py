@@ -16,8 +16,11 @@ _ERROR = re.compile(
 
 
 @contextmanager
-def vtk_errors(file: str) -> Iterator[None]:
-    """Keep VTK from printing, and raise ValueError at the end with the first error it reported.
+def vtk_errors(
+    file: str, says: str = "must be a whole file, got an error of VTK's reader"
+) -> Iterator[None]:
+    """Keep VTK from printing, and raise ValueError at the end with the first error it reported:
+    the name of the file, what `says`, and VTK's own words.
 
     VTK prints to one window for the whole process, so two threads must not read at the same time.
     """
@@ -35,4 +38,4 @@ def vtk_errors(file: str) -> Iterator[None]:
     error = _ERROR.search(as_text(window.GetOutput()))
     if error:
         message = printable(" ".join(error[1].split()).rstrip("."))  # it quotes the file
-        raise ValueError(f"{file} must be a whole file, got an error of VTK's reader: {message}")
+        raise ValueError(f"{file} {says}: {message}")

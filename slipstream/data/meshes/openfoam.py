@@ -47,6 +47,13 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
 
     OpenFOAM's fields are cell data.
     """
+    return joined_data(list(load_regions(path, wanted, regions).values()), case_folder(path).name)
+
+
+def load_regions(
+    path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str]
+) -> dict[str, Any]:
+    """The data set of each region that has points, in the order in which they are joined."""
     folder = case_folder(path)
     _check_mesh(folder)
     with vtk_errors(folder.name):
@@ -73,7 +80,7 @@ def load_case(path: Path, wanted: Sequence[Wanted] | None, regions: Sequence[str
         raise ValueError(f"{', '.join(regions)} of {folder.name} must have points, got none")
     for name in full:
         keep_wanted(by_region[name], wanted, f"{printable(name)} of {folder.name}")
-    return joined_data([by_region[name] for name in full], folder.name)
+    return {name: by_region[name] for name in full}
 
 
 def _by_text(name_at: Callable[[int], str | bytes], count: int) -> dict[str, str | bytes]:

@@ -21,6 +21,7 @@ from slipstream.data.meshes.messaging import Closed, receive, send
 from slipstream.data.meshes.openfoam import CASE, load_case
 from slipstream.data.meshes.vtk_data import as_loaded, info_of, joined_data, volumes_of
 from slipstream.data.meshes.vtk_files import keep_wanted, load_file
+from slipstream.data.meshes.vtk_writing import load_blocks, write_blocks
 
 _PR_SET_PDEATHSIG = 1
 _Answer = tuple[Any, list[NDArray[Any]]]
@@ -32,17 +33,17 @@ def serve(handle: int, parent: int) -> None:
     link = socket.socket(fileno=handle)
     with suppress(Closed):
         while True:
-            request, _ = receive(link)
+            request, given = receive(link)
             sys.stderr.flush()
             os.ftruncate(2, 0)  # the parent reads it after a crash: only what this mesh caused
             os.lseek(2, 0, os.SEEK_SET)
             _limit_memory(request["memory"])
             # If the parent cannot do so any more, the system ends an endless reading.
             signal.alarm(int(request["seconds"]) + 60)
-            value, arrays = _answer(request)
+            value, arrays = _answer(request, given)
             signal.alarm(0)
             send(link, value, arrays)
-            del value, arrays
+            del value, arrays, given
 
 
 def _protect(parent: int) -> None:
@@ -74,9 +75,9 @@ def _limit_memory(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _answer(request: dict[str, Any]) -> _Answer:
+def _answer(request: dict[str, Any], given: list[NDArray[Any]]) -> _Answer:
     try:
-        value, arrays = _done(request)
+        value, arrays = _done(request, given)
         return {"value": value}, arrays
     except MemoryError:
         return {"no memory": True}, []
@@ -96,7 +97,11 @@ def _unexpected(error: Exception, name: str) -> str:
     return f"{name} must be a mesh that VTK can read, got {text}"
 
 
-def _done(request: dict[str, Any]) -> _Answer:
+def _done(request: dict[str, Any], given: list[NDArray[Any]]) -> _Answer:
+    if request["what"] in ("write", "check"):
+        files = [Path(file) for file in request["files"]]
+        blocks = load_blocks(request["kind"], files, request["regions"])
+        return (write_blocks(blocks, request, given) if request["what"] == "write" else None), []
     data = _load(request)
     if request["what"] == "info":
         return asdict(info_of(data)), []

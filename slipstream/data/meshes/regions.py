@@ -48,8 +48,8 @@ def choose_regions(
     return chosen
 
 
-def chosen_blocks(path: Path, regions: Sequence[str]) -> list[Path]:
-    """The files of a .vtm that are read: the volume of one made from an OpenFOAM case, all blocks
+def chosen_blocks(path: Path, regions: Sequence[str]) -> list[Block]:
+    """The blocks of a .vtm that are read: the volume of one made from an OpenFOAM case, all blocks
     of another, or those that `regions` names. Surfaces and volumes are never joined."""
     members_of(path)  # refuses a .vtm inside itself, and too many of them
     chosen = _chosen(path, regions)
@@ -60,7 +60,7 @@ def chosen_blocks(path: Path, regions: Sequence[str]) -> list[Path]:
             f"{path.name} must give a surface or a volume, got the surfaces {_some(flat)} beside"
             f" {_some(rest)}: `patches` in the card names the blocks to read"
         )
-    return [block.file for block in chosen]
+    return chosen
 
 
 def _chosen(path: Path, regions: Sequence[str]) -> list[Block]:

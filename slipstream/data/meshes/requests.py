@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from slipstream.data.meshes.parts import joined, whole_name
 from slipstream.data.meshes.regions import INTERNAL, chosen_blocks
 from slipstream.data.meshes.stl import whole_stl
 from slipstream.data.meshes.vtk_files import SUFFIXES
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,25 @@ class Request:
         _, (volumes,) = self._ask("volumes")
         return volumes
 
-    def _ask(self, what: str) -> tuple[Any, list[NDArray[Any]]]:
+    def check(self) -> None:
+        """Raise ValueError where the whole mesh, with all its arrays, cannot be read."""
+        self._ask("check")
+
+    def write(self, request: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> list[list[str]]:
+        """Have the mesh written with arrays added, as `vtk_writing.write_blocks` says."""
+        written, _ = self._ask("write", request, arrays)
+        return written
+
+    def _ask(
+        self, what: str, more: Mapping[str, Any] = _NOTHING, arrays: Sequence[NDArray[Any]] = ()
+    ) -> tuple[Any, list[NDArray[Any]]]:
         size, limits = _size(self.paths), current_limits()
         wanted = self.wanted if what != "volumes" else ()
-        with self._files() as files:
+        size += sum(array.nbytes for array in arrays)
+        with self.files() as files:
             request = {
+                **more,
+                "name": self.name,
                 "what": what,
                 "kind": kind_of(self.paths),
                 "files": [str(file.absolute()) for file in files],
@@ -60,13 +77,15 @@ class Request:
             }
             return GUARD.ask(
                 request,
-                name=self.name,
+                name=more.get("out", self.name),
                 memory=limits.memory_for(size),
                 seconds=limits.seconds_for(size),
+                arrays=arrays,
+                doing="writing" if what == "write" else "reading",
             )
 
     @contextmanager
-    def _files(self) -> Iterator[list[Path]]:
+    def files(self) -> Iterator[list[Path]]:
         """The files that VTK reads. Copies, where it needs any, are made and removed here, as the
         process that reads them may crash."""
         kind = kind_of(self.paths)
@@ -74,7 +93,7 @@ class Request:
             if kind == CASE:
                 files = [self.paths[0]]
             elif kind == ".vtm":
-                files = chosen_blocks(self.paths[0], self.regions)
+                files = [block.file for block in chosen_blocks(self.paths[0], self.regions)]
             else:
                 files = [copies.enter_context(joined(self.paths))]
             for index, file in enumerate(files):

@@ -39,19 +39,39 @@ def load_file(path: Path, wanted: Sequence[Wanted] | None) -> Any:
     Structured grids become unstructured ones. A VTK file without points is returned as it is: it
     may be an empty block of a .vtm.
     """
-    suffix = path.suffix.lower()
-    if suffix in XML or suffix == ".vtk":
-        data = as_listed((_load_legacy if suffix == ".vtk" else _load_xml)(path, wanted))
+    data = _load(path, wanted)
+    if path.suffix.lower() in (*XML, ".vtk"):
+        data = as_listed(data)
         if not data.GetNumberOfPoints():
             return data
-    elif suffix == ".stl":
-        data = _updated(need("vtkmodules.vtkIOGeometry", "mesh").vtkSTLReader(), path)
-    else:
-        data = as_polydata(read_ply(path))
     return keep_wanted(data, wanted, path.name)
 
 
-def _load_xml(path: Path, wanted: Sequence[Wanted] | None) -> Any:
+def load_whole(path: Path) -> Any:
+    """The data set in a file as it is there, with all arrays, also those of text.
+
+    A structured grid stays one; its points and cells are in the order of `load_file`.
+    """
+    data = _load(path, None, text=True)
+    info = info_of(data)
+    for array in info.arrays if info.points else ():
+        check_rows(array, info, path.name)
+    return data
+
+
+def _load(path: Path, wanted: Sequence[Wanted] | None, text: bool = False) -> Any:
+    suffix = path.suffix.lower()
+    if suffix in XML:
+        return _load_xml(path, wanted, text)
+    if suffix == ".vtk":
+        return _load_legacy(path, wanted)
+    if suffix == ".stl":
+        return _updated(need("vtkmodules.vtkIOGeometry", "mesh").vtkSTLReader(), path)
+    return as_polydata(read_ply(path))
+
+
+def _load_xml(path: Path, wanted: Sequence[Wanted] | None, text: bool) -> Any:
+    """With `text`, arrays of text are read too."""
     header = scan_xml([path])
     declared = header.info()
     kinds = XML[path.suffix.lower()]
@@ -67,7 +87,7 @@ def _load_xml(path: Path, wanted: Sequence[Wanted] | None) -> Any:
             ("point", reader.GetPointDataArraySelection()),
             ("cell", reader.GetCellDataArraySelection()),
         ):
-            selection.DisableAllArrays()
+            (selection.EnableAllArrays if text else selection.DisableAllArrays)()
             for info in chosen:
                 if info.location == location:
                     selection.EnableArray(info.name)

@@ -1,0 +1,66 @@
+"""The .vtm that names the files of written blocks: the one that they come from, or a new one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+_ROOT = {"type": "vtkMultiBlockDataSet", "version": "1.0", "byte_order": "LittleEndian"}
+
+
+def new_index(blocks: Sequence[tuple[str, str]]) -> bytes:
+    """A .vtm of blocks by name and file."""
+    root = ElementTree.Element("VTKFile", _ROOT)
+    inside = ElementTree.SubElement(root, "vtkMultiBlockDataSet")
+    for index, (name, file) in enumerate(blocks):
+        ElementTree.SubElement(inside, "DataSet", index=str(index), name=name, file=file)
+    return _text(root)
+
+
+def changed_index(path: Path, files: Mapping[Path, str]) -> bytes:
+    """The .vtm at `path` with other files in the place of those that `files` has, and no others.
+
+    A .vtm that it names becomes a block inside it; arrays of the field data of that one are left
+    out, where VTK would not read them.
+    """
+    root = ElementTree.parse(path).getroot()
+    _change(root, path.parent, {os.path.realpath(file): new for file, new in files.items()})
+    return _text(root)
+
+
+def _change(element: ElementTree.Element, folder: Path, files: Mapping[str, str]) -> None:
+    for child in list(element):
+        if child.tag == "FieldData":
+            continue
+        named = child.get("file") if child.tag == "DataSet" else None
+        if named and Path(named).suffix.lower() == ".vtm":
+            _inline(child, folder / named)
+            _change(child, (folder / named).parent, files)
+        elif named:
+            child.set("file", files.get(os.path.realpath(folder / named), ""))
+        else:
+            _change(child, folder, files)
+        if (
+            child.tag == "DataSet"
+            and not child.get("file")
+            or child.tag == "Block"
+            and not len(child)
+        ):
+            element.remove(child)
+
+
+def _inline(element: ElementTree.Element, path: Path) -> None:
+    """Make a block with the contents of a .vtm of an element that names it."""
+    inner = ElementTree.parse(path).getroot().find("vtkMultiBlockDataSet")
+    del element.attrib["file"]
+    element.tag = "Block"
+    element.extend(
+        [child for child in inner if child.tag != "FieldData"] if inner is not None else []
+    )
+
+
+def _text(root: ElementTree.Element) -> bytes:
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, "utf-8", xml_declaration=True) + b"\n"

@@ -1,0 +1,120 @@
+"""The meshes that a user names on a command line: files, cases, folders and patterns."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slipstream.core.folders import OnError
+from slipstream.data.meshes.mesh_files import find_meshes
+from slipstream.data.meshes.openfoam import case_folder, is_case
+from slipstream.data.meshes.requests import kind_of
+from slipstream.data.meshes.vtk_files import SUFFIXES
+
+
+@dataclass(frozen=True)
+class MeshInput:
+    """One mesh of those that were named."""
+
+    path: Path
+    name: str
+    """A path without suffix, as `wing/run_1`, that no other mesh has: for the output."""
+
+
+def find_inputs(paths: Sequence[Path | str], *, tell: OnError | None = None) -> list[MeshInput]:
+    """The meshes that are meant, each once, sorted by name.
+
+    A path is a mesh file, an OpenFOAM case, a folder, in which all meshes are found however deep,
+    or a pattern (`runs/*.vtp`, `**/*.stl`) of such. A mesh found in a folder is named by its path
+    below that folder, another one by its file; where that gives two the same name, the suffix is
+    added (`body_stl`), and if need be folders above. `tell` is called with the error of each folder
+    that cannot be read. ValueError where a path does not exist or gives no mesh.
+    """
+    found: dict[str, tuple[Path, Path]] = {}
+    for path in paths:
+        for mesh, name in _meant(path, tell):
+            found.setdefault(os.path.realpath(case_folder(mesh) if is_case(mesh) else mesh),
+                             (mesh, name))  # fmt: skip
+    if not found:
+        raise ValueError("at least one mesh must be named, got none")
+    names = _unique(list(found.values()))
+    inputs = (MeshInput(mesh, name) for (mesh, _), name in zip(found.values(), names, strict=True))
+    return sorted(inputs, key=lambda one: one.name)
+
+
+def _meant(path: Path | str, tell: OnError | None) -> Iterator[tuple[Path, Path]]:
+    """Meshes with their names before they are made unique."""
+    given = Path(path)
+    if os.path.lexists(given):
+        yield from _at(given, tell)
+        return
+    if not glob.has_magic(str(path)):
+        raise ValueError(f"{path} must exist, got no such file or folder")
+    found = False
+    for match in sorted(glob.glob(str(path), recursive=True)):
+        mesh = Path(match)
+        if is_case(mesh) or (mesh.suffix.lower() in SUFFIXES and mesh.is_file()):
+            found = True
+            yield mesh, _stem(mesh)
+        elif mesh.is_dir() and (inside := find_meshes(mesh, tell)):
+            found = True
+            yield from ((one, _below(one, mesh)) for one in inside)
+    if not found:
+        raise ValueError(f"{path} must fit the name of a mesh ({_kinds()}), got none that it fits")
+
+
+def _at(path: Path, tell: OnError | None) -> Iterator[tuple[Path, Path]]:
+    if not path.is_dir() or is_case(path):
+        kind_of([path])  # raises ValueError for a file that is no mesh
+        yield path, _stem(path)
+        return
+    meshes = find_meshes(path, tell)
+    if not meshes:
+        raise ValueError(f"{path} must hold a mesh ({_kinds()}), got none in it")
+    yield from ((mesh, _below(mesh, path)) for mesh in meshes)
+
+
+def _kinds() -> str:
+    return f"{', '.join(SUFFIXES)} or the folder of an OpenFOAM case"
+
+
+def _stem(mesh: Path) -> Path:
+    if is_case(mesh):
+        return Path(case_folder(mesh.absolute()).name or "case")
+    return Path(mesh.stem)
+
+
+def _below(mesh: Path, folder: Path) -> Path:
+    return mesh.relative_to(folder).parent / _stem(mesh)
+
+
+def _unique(meshes: Sequence[tuple[Path, Path]]) -> list[str]:
+    """A name for each mesh that no other one has, also where large letters are as small ones."""
+    names = [name.as_posix() for _, name in meshes]
+    longest = max(len(mesh.absolute().parts) for mesh, _ in meshes)
+    for above in range(longest):
+        same = _repeated(names)
+        for index in range(len(names)) if same else ():
+            if names[index].casefold() in same:
+                names[index] = _longer(*meshes[index], above)
+    for index, name in enumerate(names):  # as /a/b.vtp beside a file that is called a_b.vtp
+        if name.casefold() in _repeated(names):
+            names[index] = f"{name}_{index}"
+    return names
+
+
+def _longer(mesh: Path, name: Path, above: int) -> str:
+    """The name with its suffix, and with this many of the folders above."""
+    suffix = mesh.suffix.lower()[1:] if not is_case(mesh) else ""
+    base = name.with_name(f"{name.name}_{suffix}") if suffix else name
+    where = (case_folder(mesh) if is_case(mesh) else mesh).absolute()
+    folders = where.parts[1 : len(where.parts) - len(name.parts)]
+    return Path(*folders[len(folders) - above :] if above else (), base).as_posix()
+
+
+def _repeated(names: Iterable[str]) -> set[str]:
+    return {name for name, times in Counter(n.casefold() for n in names).items() if times > 1}
