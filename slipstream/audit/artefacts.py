@@ -16,7 +16,7 @@ from slipstream.data.store import Schema
 from slipstream.runs.checkpoint import read_checkpoint, read_tensors, weights_hash
 from slipstream.runs.config import RunConfig
 from slipstream.runs.folder import RunFolder
-from slipstream.runs.model_file import ModelHeader
+from slipstream.runs.model_file import parse_header
 
 Record = dict[str, Any]
 Read = TypeVar("Read")
@@ -129,7 +129,7 @@ def _checkpoint(folder: RunFolder, step: int, whole: bool) -> Saved:
 def _model(path: Path) -> Saved:
     state, weights = read_tensors(path, "model")
     with naming_file(path):
-        parsed(ModelHeader, state, open=True).check()
+        parse_header(state)
     return Saved("the model file", _config(state, path), state, weights_hash(weights), weights)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from slipstream.data.batches import Batch, PointDataset
 from slipstream.data.store import Schema, Store
@@ -145,7 +146,7 @@ def _errors_of(
 ) -> dict[str, Errors]:
     batch = batch.to(trained.device, trained.config.dtype)
     targets = trained.normaliser.targets
-    prediction = trained.normalised(*batch.inputs)
+    prediction: Tensor = trained.normalised(*batch.inputs)
     normalised = prediction, targets.forward(batch.targets)
     # As stored: relative errors stay the same where targets were divided by a number a sample.
     physical = targets.inverse(prediction), batch.targets

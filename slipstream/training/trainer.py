@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from signal import Signals
 from typing import Any, Literal
 
@@ -29,7 +30,9 @@ from slipstream.runs.checkpoint import weights_hash, write_checkpoint
 from slipstream.runs.config import RunConfig, is_due
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.integrity import read_newest_checkpoint
+from slipstream.runs.make_recipe import make_recipe
 from slipstream.runs.model_file import TrainedModel, build_model, check_weights, write_model
+from slipstream.runs.recipe import Recipe
 from slipstream.training.data import first_epoch, normalised_on, training_loader, validation_loader
 from slipstream.training.distributed import World
 from slipstream.training.losses import loss_of
@@ -189,6 +192,8 @@ class Trainer:
             torch.manual_seed(derive_seed(self.config.seed, "torch"))
             self.save()
         if self.state.step < self.config.steps:
+            if self.world.leads:
+                self.recipe  # noqa: B018 - made now, so that what is wrong with the data is said now
             self._record("start", {**self._circumstances(), "resumed": resumed})
         self.model.train()
         self._window.reset()
@@ -255,7 +260,14 @@ class Trainer:
     def _trained(self, metric: dict[str, Any]) -> TrainedModel:
         provenance, schema = self.provenance, self.store.schema
         about = {"data_hash": provenance.data_hash, "split_hash": provenance.split_hash}
-        return TrainedModel(self.model, schema, self.normaliser, self.config, metric, about)
+        return TrainedModel(
+            self.model, schema, self.normaliser, self.config, metric, about, self.recipe
+        )
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """How the inputs of the model are made; it goes into the model file."""
+        return make_recipe(self.store, self.config.data.points)
 
     def _circumstances(self) -> dict[str, Any]:
         """The step this process starts from, the device, kernels and data it runs with."""

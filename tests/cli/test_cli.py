@@ -97,8 +97,8 @@ def test_the_help_lists_every_command(command: Command) -> None:
     said = command("--help").out
     listed = [line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line]
     assert listed == [
-        "bench", "data", "demo", "train", "study", "audit", "evaluate", "report", "variants",
-        "doctor",
+        "bench", "data", "demo", "train", "study", "audit", "evaluate", "report", "model",
+        "variants", "doctor",
     ]  # fmt: skip
 
 

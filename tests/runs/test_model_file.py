@@ -100,7 +100,7 @@ def test_divided_targets_come_out_undivided(run: Path) -> None:
     )
     schema = replace(found.schema, targets=(potential, *found.schema.targets[1:]))
     assert schema.targets[0].undivided_unit == "V" and schema.targets[1].undivided_unit == "1"
-    divided = replace(found, schema=schema)
+    divided = replace(found, schema=schema, recipe=None)
     rows = np.random.default_rng(0).random((6, 4), np.float32)
     stored = found(rows[:, :3], rows[:, 3:])
     np.testing.assert_array_equal(divided.as_stored(rows[:, :3], rows[:, 3:]), stored)
