@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from slipstream.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from slipstream.inference.predict import predict
     from slipstream.kernels.api import couple, deslice_tokens, slice_points
     from slipstream.kernels.membership import Membership, TokenSums
     from slipstream.kernels.plan import Precision
@@ -27,10 +28,12 @@ __all__ = [
     "couple",
     "deslice_tokens",
     "load_model",
+    "predict",
     "register_variant",
     "slice_points",
 ]
 _HOMES = {
+    "inference.predict": ("predict",),
     "kernels.api": ("couple", "deslice_tokens", "slice_points"),
     "kernels.membership": ("Membership", "TokenSums"),
     "kernels.plan": ("Precision",),

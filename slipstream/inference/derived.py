@@ -1,0 +1,76 @@
+"""Coefficients of predicted pressures and shear stresses, where density and speed are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.runs.recipe import Recipe, TargetRecipe
+
+NAMES = {"pressure": "cp", "shear": "cf"}
+_ABSOLUTE = 5e4
+"""A pressure in Pa that never came below this in training is absolute: no reference is known."""
+
+
+def dynamic_pressure(recipe: Recipe, features: Mapping[str, Any], target: TargetRecipe) -> float:
+    """0.5 rho U^2, or 0.5 U^2 for a kinematic quantity; NaN where it is not known."""
+    speed = flow_speed(recipe, features)
+    if target.form == "kinematic":
+        return 0.5 * speed**2
+    return 0.5 * flow_density(recipe, features) * speed**2
+
+
+def flow_speed(recipe: Recipe, features: Mapping[str, Any]) -> float:
+    """The speed of the free stream; NaN where it is not known, or differs between the rows."""
+    if recipe.speed:
+        parts = [np.atleast_1d(np.asarray(features[name], np.float64)) for name in recipe.speed]
+        if all(
+            part.size == recipe.feature(n).components
+            for n, part in zip(recipe.speed, parts, strict=True)
+        ):
+            return float(np.linalg.norm(np.concatenate(parts)))
+        return float("nan")
+    return _reference(recipe, features, "speed")
+
+
+def flow_density(recipe: Recipe, features: Mapping[str, Any]) -> float:
+    known = recipe.density
+    if known is not None and known.feature is not None:
+        value = np.asarray(features[known.feature], np.float64)
+        return float(value) if value.ndim == 0 else float("nan")
+    if known is not None and known.value is not None:
+        return known.value
+    return _reference(recipe, features, "density")
+
+
+def _reference(recipe: Recipe, features: Mapping[str, Any], key: str) -> float:
+    value = (recipe.reference or {}).get(key)
+    if isinstance(value, str):
+        value = features.get(value)
+    number = np.asarray(np.nan if value is None else value, np.float64)
+    return float(number) if number.ndim == 0 else float("nan")
+
+
+def coefficients(
+    recipe: Recipe, features: Mapping[str, Any], fields: Mapping[str, NDArray[Any]]
+) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """cp and cf of the first pressure and shear, and a note where one cannot be had."""
+    found: dict[str, NDArray[Any]] = {}
+    notes: list[str] = []
+    for target in recipe.targets:
+        name = NAMES.get(target.quantity or "")
+        if name is None or name in found or target.form not in ("kinematic", "dimensional"):
+            continue
+        if target.quantity == "pressure" and min(target.low) > _ABSOLUTE and not target.divided:
+            notes.append(f"no cp: {target.name} is an absolute pressure")
+            continue
+        pressure = dynamic_pressure(recipe, features, target)
+        if not np.isfinite(pressure) or pressure <= 0:
+            lacking = "speed" if target.form == "kinematic" else "density and speed"
+            notes.append(f"no {name}: the {lacking} of the flow is not known")
+            continue
+        found[name] = (fields[target.name] / pressure).astype(np.float32)
+    return found, notes
