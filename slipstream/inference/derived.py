@@ -58,11 +58,11 @@ def coefficients(
     recipe: Recipe, features: Mapping[str, Any], fields: Mapping[str, NDArray[Any]]
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """cp and cf of the first pressure and shear, and a note where one cannot be had."""
-    found: dict[str, NDArray[Any]] = {}
+    derived: dict[str, NDArray[Any]] = {}
     notes: list[str] = []
     for target in recipe.targets:
         name = NAMES.get(target.quantity or "")
-        if name is None or name in found or target.form not in ("kinematic", "dimensional"):
+        if name is None or name in derived or target.form not in ("kinematic", "dimensional"):
             continue
         if target.quantity == "pressure" and min(target.low) > _ABSOLUTE and not target.divided:
             notes.append(f"no cp: {target.name} is an absolute pressure")
@@ -72,5 +72,5 @@ def coefficients(
             lacking = "speed" if target.form == "kinematic" else "density and speed"
             notes.append(f"no {name}: the {lacking} of the flow is not known")
             continue
-        found[name] = (fields[target.name] / pressure).astype(np.float32)
-    return found, notes
+        derived[name] = (fields[target.name] / pressure).astype(np.float32)
+    return derived, notes

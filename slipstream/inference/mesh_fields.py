@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.geometry import NearestTriangle, outward_normals
-from slipstream.data.meshes import INTERNAL, Location, Mesh, Wanted, mesh_of, read_mesh, resolve
-from slipstream.data.meshes import mesh_info as info_of_file
+from slipstream.data.geometry import NearestTriangle, in_box, outward_normals
+from slipstream.data.meshes import INTERNAL, Location, Mesh, read_mesh
+from slipstream.inference.mesh_reading import feature_values, read_for, truth_of
 from slipstream.inference.oddities import check_scale, unusual_parameters, unusual_places
-from slipstream.runs.recipe import (
-    ArraySource,
-    ComputedSource,
-    FeatureRecipe,
-    ParameterSource,
-    Recipe,
-    TargetRecipe,
-)
+from slipstream.runs.recipe import ComputedSource, FeatureRecipe, ParameterSource, Recipe
 from slipstream.runs.recipe_text import how_made, named, range_text
+from slipstream.runs.streaming import PhysicalPoints
 
 MOST_UNDECIDED = 0.2
 """The largest share of a surface's area whose outer side may be unknown."""
+Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -53,128 +49,92 @@ class MeshFields:
 
     mesh: Mesh
     location: Location
+    rows: int
+    """Points or cells of the mesh."""
+    kept: Rows | None
+    """Those that are predicted, (N,); None for all. The others are outside of the box of the
+    training, or have no normal."""
     coords: NDArray[Any]
     """As the model takes them, (N, d)."""
     features: Mapping[str, Any]
-    """By name: values at the rows, or numbers that all share."""
+    """By name: values at the kept rows, or numbers that all share."""
     truth: Mapping[str, NDArray[Any]]
-    """True values of targets that the mesh carries, undivided, by name."""
+    """True values of targets that the mesh carries, undivided, at all rows, by name."""
     notes: tuple[str, ...]
     """What was assumed."""
     warnings: tuple[str, ...]
     """What may make the prediction wrong."""
 
     @property
-    def rows(self) -> int:
+    def points(self) -> int:
+        """The number of rows that are predicted."""
         return len(self.coords)
 
+    def at_all_rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values at the predicted rows, with NaN at the others."""
+        if self.kept is None:
+            return values
+        spread = np.full((self.rows, *values.shape[1:]), np.nan, values.dtype)
+        spread[self.kept] = values
+        return spread
 
-def mesh_fields(source: Any, recipe: Recipe, choices: InputChoices) -> MeshFields:
+    def as_points(self, chosen: Rows | None = None) -> PhysicalPoints:
+        """The predicted rows, or some of them, as a trained model takes them."""
+        if chosen is None:
+            return PhysicalPoints.of(self.coords, dict(self.features) or None)
+        features = {
+            name: values[chosen] if np.ndim(values) and len(values) == self.points else values
+            for name, values in self.features.items()
+        }
+        return PhysicalPoints.of(self.coords[chosen], features or None)
+
+
+def mesh_fields(
+    source: Any, recipe: Recipe, choices: InputChoices, *, asked: bool = False
+) -> MeshFields:
     """Read a mesh (a path, or an object in memory) and make the inputs that the recipe asks for.
 
-    Raises ValueError naming what the mesh or the choices lack.
+    `asked` are points at which a flow is asked that other points determine: they may be few, and
+    are always points. Raises ValueError naming what the mesh or the choices lack.
     """
-    _check_parameters(recipe, choices)
-    location = recipe.location or choices.location or "point"
-    mesh = _read(source, recipe, location, choices)
+    _check_choices(recipe, choices)
+    location: Location = "point" if asked else recipe.location or choices.location or "point"
+    mesh = read_for(source, recipe, location, regions_of(recipe, choices))
     places = np.asarray(mesh.locations(location), np.float64)
     if not len(places):
         raise ValueError(f"{mesh.name} must have at least one {location}, got none")
     _check_finite(mesh.name, f"coordinates of its {location}s", places)
-    coords = _coords(places, recipe, choices, mesh.name)
-    check_scale(coords, recipe, mesh.name)
-    made = _Features(mesh, location, places * choices.scale, recipe, choices)
-    features = {feature.name: made.value(feature) for feature in recipe.features}
-    for name, values in features.items():
-        _check_finite(mesh.name, name, np.asarray(values))
-    truth = {t.name: v for t in recipe.targets if (v := _truth(mesh, location, t)) is not None}
+    making = _Making(mesh, location, places * choices.scale, recipe, choices)
+    coords = making.coords()
+    if not asked:
+        check_scale(coords, recipe, mesh.name)
+    features = making.features()
+    truth = {t.name: v for t in recipe.targets if (v := truth_of(mesh, t, location)) is not None}
     parameters = {f.name: features[f.name] for f in recipe.parameters}
     warnings = [
-        *made.warnings,
+        *making.warnings,
         *unusual_places(coords, recipe, mesh.name),
         *unusual_parameters(parameters, recipe),
     ]
-    notes = tuple(made.notes)
-    return MeshFields(mesh, location, coords, features, truth, notes, tuple(warnings))
+    return MeshFields(
+        mesh,
+        location,
+        len(places),
+        making.kept,
+        coords if making.kept is None else coords[making.kept],
+        features,
+        truth,
+        tuple(making.notes),
+        tuple(warnings),
+    )
 
 
 def regions_of(recipe: Recipe, choices: InputChoices) -> tuple[str, ...]:
     return choices.regions or recipe.patches or (INTERNAL,)
 
 
-def _read(source: Any, recipe: Recipe, location: Location, choices: InputChoices) -> Mesh:
-    """The mesh with the arrays that features are read from, and those with the truth."""
-    if not isinstance(source, str | Path):
-        return mesh_of(source)
-    path = Path(source)
-    regions = regions_of(recipe, choices)
-    held = info_of_file(path, regions=regions).arrays
-    needed = [
-        wanted
-        for feature in recipe.features
-        if isinstance(feature.made, ArraySource)
-        for wanted in _wanted(feature.made)
-    ]
-    needed += [
-        Wanted(feature.name, location, feature.components)
-        for feature in recipe.features
-        if feature.made.kind == "given"
-    ]
-    for wanted in needed:
-        _resolved(wanted, held, path.name, recipe)
-    truth = [w for t in recipe.targets if t.array is not None for w in _wanted(t.array)]
-    return read_mesh(path, [*needed, *(w for w in truth if _has(w, held))], regions=regions)
-
-
-def _resolved(wanted: Wanted, held: Any, file: str, recipe: Recipe) -> None:
-    try:
-        resolve(wanted, held, file)
-    except ValueError as error:
-        for feature in recipe.features:
-            reads = isinstance(feature.made, ArraySource) and wanted in _wanted(feature.made)
-            if reads or feature.name == wanted.name:
-                what = named(feature.name, feature.unit, feature.components)
-                raise ValueError(f"{error}: the model takes {what} from it") from None
-        raise
-
-
-def _wanted(source: ArraySource) -> tuple[Wanted, ...]:
-    return tuple(
-        Wanted(name.removesuffix("*"), source.location, source.components, name.endswith("*"))
-        for name in source.arrays
-    )
-
-
-def _has(wanted: Wanted, held: Any) -> bool:
-    try:
-        resolve(wanted, held, "")
-    except ValueError:
-        return False
-    return True
-
-
-def _array(mesh: Mesh, source: ArraySource) -> NDArray[Any]:
-    columns = [np.asarray(mesh.array(wanted), np.float64) for wanted in _wanted(source)]
-    values = columns[0] if len(columns) == 1 else np.stack(columns, 1)
-    if not any(source.subtract) and source.scale == 1:
-        return values
-    offset = source.subtract if len(source.subtract) > 1 else (*source.subtract, 0.0)[0]
-    return np.asarray((values - np.asarray(offset)) * source.scale)
-
-
-def _truth(mesh: Mesh, location: Location, target: TargetRecipe) -> NDArray[Any] | None:
-    """True values of a target, where the mesh has them at the rows that are predicted."""
-    source = target.array
-    if source is None or source.location != location:
-        return None
-    if not all(_has(wanted, mesh.info.arrays) for wanted in _wanted(source)):
-        return None
-    values = _array(mesh, source).reshape(-1, target.components)
-    return values if np.isfinite(values).all() else None
-
-
-class _Features:
-    """Makes the features of one mesh, and collects what must be said about them."""
+class _Making:
+    """Makes the inputs at the rows of one mesh, and collects what must be said about them."""
 
     def __init__(
         self,
@@ -186,10 +146,78 @@ class _Features:
     ) -> None:
         self.mesh, self.location, self.places = mesh, location, places
         self.recipe, self.choices = recipe, choices
+        self.kept: Rows | None = None
         self.notes: list[str] = []
         self.warnings: list[str] = []
 
-    def value(self, feature: FeatureRecipe) -> Any:
+    def coords(self) -> NDArray[Any]:
+        """The coordinates that the model takes, at all rows."""
+        known = self.recipe.coords
+        coords = self.places
+        if known.subtract:
+            coords = coords - np.asarray(known.subtract)
+        width = len(known.low)
+        if width < 3 and np.ptp(coords[:, width:], axis=0).any():
+            raise ValueError(
+                f"{self.mesh.name} must lie in a plane of constant z for a model of {width}"
+                f" coordinates, got one that extends by {np.ptp(coords[:, width:]):.6g}"
+            )
+        return np.ascontiguousarray(coords[:, :width])
+
+    def features(self) -> dict[str, Any]:
+        """The features by name, at the rows that are kept, which are chosen here."""
+        kept = self._in_box()
+        features = {f.name: self._value(f) for f in self.recipe.features if not _needs_rows(f)}
+        for feature in self.recipe.features:
+            if isinstance(feature.made, ComputedSource) and feature.made.what == "normals":
+                kept &= self._with_normal(features[feature.name], kept)
+        self.kept = None if kept.all() else np.flatnonzero(kept)
+        for name, values in features.items():
+            own = np.asarray(values)
+            at_rows = own.ndim and len(own) == len(self.places) and not self._is_parameter(name)
+            features[name] = own[self.kept] if at_rows and self.kept is not None else values
+            _check_finite(self.mesh.name, name, np.asarray(features[name]))
+        for feature in self.recipe.features:
+            if _needs_rows(feature):
+                features[feature.name] = self._value(feature)
+        return {feature.name: features[feature.name] for feature in self.recipe.features}
+
+    def _is_parameter(self, name: str) -> bool:
+        return name in self.choices.parameters or self.recipe.feature(name).is_parameter
+
+    def _in_box(self) -> NDArray[np.bool_]:
+        """The rows in the box of the training: no others took part in it."""
+        box = self.recipe.coords.box
+        if box is None:
+            return np.ones(len(self.places), bool)
+        low = [-math.inf if x is None else x for x in box[0]]
+        kept = in_box(self.places, low, [math.inf if x is None else x for x in box[1]])
+        if not kept.any():
+            raise ValueError(
+                f"{self.mesh.name} must have {self.location}s in the box of the training, got none"
+            )
+        if not kept.all():
+            self.notes.append(
+                f"{int((~kept).sum()):,} of {len(kept):,} {self.location}s are outside of the box"
+                " of the training: not predicted"
+            )
+        return kept
+
+    def _with_normal(self, normals: NDArray[Any], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        known: NDArray[np.bool_] = ~np.isnan(normals).any(1)
+        missing = int((kept & ~known).sum())
+        if missing == kept.sum():
+            raise ValueError(
+                f"{self.mesh.name} must have faces, of which the model takes normals, got none"
+            )
+        if missing:
+            self.warnings.append(
+                f"{missing:,} of {len(known):,} {self.location}s of {self.mesh.name} have no normal"
+                " (no face with an area is there): not predicted"
+            )
+        return known
+
+    def _value(self, feature: FeatureRecipe) -> Any:
         given = self.choices.parameters
         if feature.name in given:
             return _numbers(feature, given[feature.name])
@@ -198,41 +226,37 @@ class _Features:
             return self._constant(feature)
         if isinstance(made, ComputedSource):
             return self._normals() if made.what == "normals" else self._distance(feature)
-        if isinstance(made, ArraySource):
-            return self._at_rows(_array(self.mesh, made), made.location, feature)
-        wanted = Wanted(feature.name, self.location, feature.components)
-        return np.asarray(self.mesh.array(wanted), np.float64)
+        return feature_values(self.mesh, feature, self.location)
 
     def _constant(self, feature: FeatureRecipe) -> Any:
         """A parameter that is not given: known only where it never changed in training."""
         what = named(feature.name, feature.unit, feature.components)
+        ranges = range_text(feature.low, feature.high)
         if not feature.constant:
-            ranges = range_text(feature.low, feature.high)
             raise ValueError(
-                f"the parameter {what} must be given (--set {feature.name}=VALUE), got none;"
-                f" in training it was {ranges}"
+                f"the parameter {what} must be given (--set {feature.name}=VALUE), got none; in"
+                f" training it was {ranges}"
             )
-        self.notes.append(f"{what} is {range_text(feature.low, feature.high)}, as in all training")
+        self.notes.append(f"{what} is taken as in all of the training: {ranges}")
         return np.asarray(feature.low) if feature.components > 1 else feature.low[0]
 
     def _normals(self) -> NDArray[Any]:
-        found = outward_normals(self.mesh, self.location)
-        normals = -found.normals if self.choices.flip_normals else found.normals
-        if found.turned:
-            self.notes.append(f"faces on {found.turned:.1%} of the area were turned outward")
-        if found.undecided:
-            sentence = (
-                f"the outer side of {self.mesh.name} is not known on {found.undecided:.1%} of its"
-                " area"
+        outward = outward_normals(self.mesh, self.location, lenient=True)
+        if outward.turned:
+            self.notes.append(f"faces on {outward.turned:.1%} of the area were turned outward")
+        if outward.undecided:
+            self._judge(outward.undecided)
+        return -outward.normals if self.choices.flip_normals else outward.normals
+
+    def _judge(self, undecided: float) -> None:
+        sentence = f"the outer side of {self.mesh.name} is not known on {undecided:.1%} of its area"
+        decided = self.choices.accept_undecided or self.choices.flip_normals
+        if undecided > MOST_UNDECIDED and not decided:
+            raise ValueError(
+                f"{sentence}, at most {MOST_UNDECIDED:.0%} may be: --accept-undecided takes the"
+                " faces there as they turn, --flip-normals the other side"
             )
-            decided = self.choices.accept_undecided or self.choices.flip_normals
-            if found.undecided > MOST_UNDECIDED and not decided:
-                raise ValueError(
-                    f"{sentence}, at most {MOST_UNDECIDED:.0%} may be: --accept-undecided takes the"
-                    " faces as they turn, --flip-normals the other side"
-                )
-            self.warnings.append(sentence)
-        return normals
+        self.warnings.append(sentence)
 
     def _distance(self, feature: FeatureRecipe) -> NDArray[Any]:
         if self.choices.surface is None:
@@ -242,17 +266,13 @@ class _Features:
             )
         points, triangles = read_mesh(self.choices.surface).triangles()
         scaled = np.asarray(points, np.float64) * self.choices.scale
-        return NearestTriangle(scaled, triangles).distance(self.places)
+        places = self.places if self.kept is None else self.places[self.kept]
+        return NearestTriangle(scaled, triangles).distance(places)
 
-    def _at_rows(
-        self, values: NDArray[Any], location: Location, feature: FeatureRecipe
-    ) -> NDArray[Any]:
-        if location != self.location:
-            raise ValueError(
-                f"{feature.name} must be {self.location} data like the rows of the model, got"
-                f" {location} data"
-            )
-        return values
+
+def _needs_rows(feature: FeatureRecipe) -> bool:
+    """Whether it is computed for the kept rows alone: distances take long."""
+    return isinstance(feature.made, ComputedSource) and feature.made.what == "distance"
 
 
 def _numbers(feature: FeatureRecipe, given: Any) -> Any:
@@ -267,32 +287,20 @@ def _numbers(feature: FeatureRecipe, given: Any) -> Any:
     return float(numbers.reshape(-1)[0]) if feature.components == 1 else numbers
 
 
-def _check_parameters(recipe: Recipe, choices: InputChoices) -> None:
-    names = [feature.name for feature in recipe.features]
+def _check_choices(recipe: Recipe, choices: InputChoices) -> None:
+    names = [feature.name for feature in recipe.parameters]
     unknown = [name for name in choices.parameters if name not in names]
     if unknown:
-        taken = ", ".join(_settable(recipe)) or "none"
-        raise ValueError(f"a parameter must be one of {taken}, got {unknown[0]!r}")
-    if not choices.scale > 0:
-        raise ValueError(f"scale must be a positive number, got {choices.scale}")
-
-
-def _settable(recipe: Recipe) -> Iterator[str]:
-    for feature in recipe.parameters:
-        yield feature.name
-
-
-def _coords(places: NDArray[Any], recipe: Recipe, choices: InputChoices, file: str) -> NDArray[Any]:
-    coords = places * choices.scale
-    if recipe.coords.subtract:
-        coords = coords - np.asarray(recipe.coords.subtract)
-    width = len(recipe.coords.low)
-    if width < 3 and np.ptp(coords[:, width:], axis=0).any():
         raise ValueError(
-            f"{file} must lie in a plane of constant z for a model of {width} coordinates, got one"
-            f" that extends by {np.ptp(coords[:, width:]):.6g}"
+            f"a parameter must be one of {', '.join(names) or 'none, as the model takes none'}, got"
+            f" {unknown[0]!r}"
         )
-    return np.ascontiguousarray(coords[:, :width])
+    if not (choices.scale > 0 and math.isfinite(choices.scale)):
+        raise ValueError(f"scale must be a positive number, got {choices.scale}")
+    if recipe.location and choices.location and recipe.location != choices.location:
+        raise ValueError(
+            f"location must be {recipe.location}, as in the training, got {choices.location}"
+        )
 
 
 def _check_finite(file: str, what: str, values: NDArray[Any]) -> None:
@@ -303,7 +311,3 @@ def _check_finite(file: str, what: str, values: NDArray[Any]) -> None:
             f"{what} of {file} must be finite, got {int((~rows).sum()):,} of {len(rows):,} that are"
             f" not, the first at {int(np.flatnonzero(~rows)[0])}"
         )
-
-
-def as_regions(patterns: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(patterns or ())

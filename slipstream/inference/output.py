@@ -20,11 +20,10 @@ def write_prediction_mesh(
     held = mesh_info(source, regions=prediction.regions).arrays
     taken = {info.name for info in held if info.location == prediction.location}
     arrays = prediction.named_arrays(taken)
-    key = "point_arrays" if prediction.location == "point" else "cell_arrays"
     return write_with_arrays(
         source,
         out,
-        **{key: arrays},
+        **prediction.at_location(arrays),
         units=prediction.array_units(arrays),
         field_text=_about(prediction),
         regions=prediction.regions,

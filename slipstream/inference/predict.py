@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -14,17 +13,15 @@ from torch import Tensor
 
 from slipstream.core.checks import check_choice
 from slipstream.inference.densities import Density, TokenPoints, token_points
-from slipstream.inference.derived import coefficients
-from slipstream.inference.mesh_fields import InputChoices, MeshFields, mesh_fields, regions_of
-from slipstream.inference.prediction import MeshPrediction
+from slipstream.inference.mesh_fields import InputChoices, MeshFields, mesh_fields
+from slipstream.inference.prediction import MeshPrediction, make_prediction
 from slipstream.models.sweep_plan import Parked
+from slipstream.models.sweeps import Watch
 from slipstream.runs.model_file import TrainedModel, load_model
 from slipstream.runs.model_page import what_is_lacking
 from slipstream.runs.recipe import Recipe
-from slipstream.runs.streaming import PhysicalPoints, Streaming
+from slipstream.runs.streaming import Streaming, Write
 from slipstream.runs.tokens import Tokens
-
-Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -91,75 +88,49 @@ def recipe_of(trained: TrainedModel) -> Recipe:
 def predict_fields(
     trained: TrainedModel, source: Any, fields: MeshFields, choices: Choices
 ) -> MeshPrediction:
+    """Tokens of the points that `choices.density` says, and with them the fields at all points."""
     recipe = recipe_of(trained)
     streaming = Streaming(trained, choices.chunk, choices.place, choices.watch)
-    points = PhysicalPoints.of(fields.coords, dict(fields.features) or None)
-    chosen = token_points(fields.rows, recipe.points.draw.most, choices.density)
-    values = np.empty((fields.rows, trained.schema.target_dim), np.float32)
-
-    def write(first: int, end: int, part: Tensor) -> None:
-        values[first:end] = part[0].float().cpu().numpy()
-
-    autocast = torch.autocast(
-        trained.device.type, torch.bfloat16, enabled=choices.precision == "bf16"
-    )
-    with autocast:
+    chosen = token_points(fields.points, recipe.points.draw.most, choices.density)
+    values, write = _gathered(fields.points, trained.schema.target_dim)
+    with _precision(trained, choices):
         if chosen.subsets:
             tokens = mean_tokens(streaming, fields, chosen)
-            streaming.decode(points, tokens, write)
-            plan = f"{fields.rows:,} points decoded by {chosen.text}"
+            streaming.decode(fields.as_points(), tokens, write)
+            plan = f"{fields.points:,} points decoded by {chosen.text}"
         else:
-            tokens = streaming.predict(points, write, chosen.text)
-            plan = f"{streaming.plan(fields.rows)}; {chosen.text}"
-    return _prediction(trained, source, fields, values, tokens, (plan, *fields.notes), choices)
+            tokens = streaming.predict(fields.as_points(), write, chosen.text)
+            plan = f"{streaming.plan(fields.points)}; {chosen.text}"
+    return make_prediction(trained, source, fields, values, tokens, plan, choices.inputs)
+
+
+def decode_fields(
+    trained: TrainedModel, source: Any, fields: MeshFields, tokens: Tokens, choices: Choices
+) -> MeshPrediction:
+    """The fields at points that do not contribute to the tokens."""
+    streaming = Streaming(trained, choices.chunk, choices.place, choices.watch)
+    values, write = _gathered(fields.points, trained.schema.target_dim)
+    with _precision(trained, choices):
+        streaming.decode(fields.as_points(), tokens, write)
+    plan = f"{fields.points:,} points decoded by {tokens.note}"
+    return make_prediction(trained, source, fields, values, tokens, plan, choices.inputs)
 
 
 def mean_tokens(streaming: Streaming, fields: MeshFields, chosen: TokenPoints) -> Tokens:
     """The mean of the tokens of all subsets."""
-    several = []
-    for rows in chosen.subsets:
-        features = {
-            name: values[rows] if np.ndim(values) and len(values) == fields.rows else values
-            for name, values in fields.features.items()
-        }
-        several.append(streaming.encode(PhysicalPoints.of(fields.coords[rows], features or None)))
+    several = [streaming.encode(fields.as_points(rows)) for rows in chosen.subsets]
     return Tokens.mean(several, chosen.text)
 
 
-def _prediction(
-    trained: TrainedModel,
-    source: Any,
-    fields: MeshFields,
-    values: NDArray[Any],
-    tokens: Tokens,
-    how: tuple[str, ...],
-    choices: Choices,
-) -> MeshPrediction:
-    recipe, named = recipe_of(trained), {}
-    start = trained.schema.columns("targets").start
-    for target in trained.schema.targets:
-        columns = trained.schema.columns(target.name)
-        own = values[:, columns.start - start : columns.stop - start]
-        named[target.name] = own[:, 0] if own.shape[1] == 1 else own
-    bad = [name for name, own in named.items() if not np.isfinite(own).all()]
-    if bad:
-        raise ValueError(f"the prediction of {bad[0]} must be finite, got NaN or infinity")
-    units = {target.name: target.undivided_unit for target in trained.schema.targets}
-    derived, notes = coefficients(recipe, fields.features, named)
-    derived = {name: own for name, own in derived.items() if name not in named}
-    config = trained.config
-    return MeshPrediction(
-        source=source,
-        name=fields.mesh.name,
-        location=fields.location,
-        fields={**named, **derived},
-        units={**units, **dict.fromkeys(derived, "1")},
-        truth=fields.truth,
-        tokens=tokens,
-        recipe=recipe,
-        features=fields.features,
-        regions=regions_of(recipe, choices.inputs),
-        how=(*how, *notes),
-        warnings=fields.warnings,
-        about={"model": f"{config.name} step {trained.metric['step']}", "weights": tokens.weights},
-    )
+def _gathered(count: int, channels: int) -> tuple[NDArray[np.float32], Write]:
+    values = np.empty((count, channels), np.float32)
+
+    def write(first: int, end: int, part: Tensor) -> None:
+        values[first:end] = part[0].float().cpu().numpy()
+
+    return values, write
+
+
+def _precision(trained: TrainedModel, choices: Choices) -> torch.autocast:
+    kind = trained.device.type
+    return torch.autocast(kind, torch.bfloat16, enabled=choices.precision == "bf16")

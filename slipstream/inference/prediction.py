@@ -12,6 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.data.meshes import Location, as_pyvista, with_arrays
+from slipstream.inference.array_names import free_name, names_at
+from slipstream.inference.derived import coefficients
+from slipstream.inference.mesh_fields import InputChoices, MeshFields, regions_of
+from slipstream.runs.model_file import TrainedModel
 from slipstream.runs.recipe import Recipe
 from slipstream.runs.tokens import Tokens
 
@@ -25,13 +29,15 @@ class MeshPrediction:
     name: str
     location: Location
     fields: Mapping[str, NDArray[Any]]
-    """Predicted targets in physical units and derived coefficients, (rows,) or (rows, k)."""
+    """Predicted targets in physical units and derived coefficients, (rows,) or (rows, k); NaN at
+    rows that were not predicted."""
     units: Mapping[str, str]
     truth: Mapping[str, NDArray[Any]]
     """True values, where the mesh carries them."""
     tokens: Tokens
+    inputs: MeshFields
+    """What the model was given."""
     recipe: Recipe
-    features: Mapping[str, Any]
     regions: tuple[str, ...]
     how: tuple[str, ...]
     """How it was computed: points and chunks, the tokens' points, what was assumed."""
@@ -41,22 +47,23 @@ class MeshPrediction:
 
     @property
     def rows(self) -> int:
-        return len(next(iter(self.fields.values())))
+        return self.inputs.rows
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The numbers of the whole sample that the model was given."""
-        return {f.name: self.features[f.name] for f in self.recipe.parameters}
+        return {f.name: self.inputs.features[f.name] for f in self.recipe.parameters}
 
     @cached_property
     def errors(self) -> dict[str, float]:
-        """Relative L1 error of each target that the mesh has the truth of."""
+        """Relative L1 error of each target whose truth the mesh has, over the predicted rows."""
         errors = {}
         for name, true in self.truth.items():
-            size = float(np.abs(true).sum())
+            values = self.fields[name].reshape(true.shape).astype(np.float64)
+            known = np.isfinite(values).all(1) & np.isfinite(true).all(1)
+            size = float(np.abs(true[known]).sum())
             if size > 0:
-                values = self.fields[name].reshape(true.shape)
-                errors[name] = float(np.abs(values.astype(np.float64) - true).sum()) / size
+                errors[name] = float(np.abs(values[known] - true[known]).sum()) / size
         return errors
 
     @cached_property
@@ -65,52 +72,73 @@ class MeshPrediction:
         source = self.source
         if isinstance(source, str | Path):
             source = as_pyvista(Path(source), regions=self.regions)
-        key = "point_arrays" if self.location == "point" else "cell_arrays"
-        arrays = self.named_arrays(_taken(source, self.location))
-        units = {name: self.units[of] for name, of in self._units_of(arrays).items()}
-        return with_arrays(source, **{key: arrays}, units=units)
+        arrays = self.named_arrays(names_at(source, self.location))
+        return with_arrays(source, **self.at_location(arrays), units=self.array_units(arrays))
 
     def named_arrays(self, taken: set[str]) -> dict[str, NDArray[Any]]:
         """The arrays to write: NAME, or NAME_prediction where the mesh has an array NAME already;
         NAME_error, prediction less truth, where the truth is known."""
         arrays: dict[str, NDArray[Any]] = {}
         for name, values in self.fields.items():
-            arrays[_free(name, "_prediction", taken | arrays.keys())] = values
+            arrays[free_name(name, "_prediction", taken | arrays.keys())] = values
         for name, true in self.truth.items():
             error = self.fields[name] - true.reshape(self.fields[name].shape)
-            arrays[_free(f"{name}_error", "_2", taken | arrays.keys())] = error.astype(np.float32)
+            arrays[free_name(f"{name}_error", "", taken | arrays.keys())] = error.astype(np.float32)
         return arrays
 
+    def at_location(self, arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
+        """The arrays as arguments of the functions that write meshes."""
+        return {"point_arrays" if self.location == "point" else "cell_arrays": arrays}
+
     def array_units(self, arrays: Mapping[str, Any]) -> dict[str, str]:
-        return {name: self.units[of] for name, of in self._units_of(arrays).items()}
-
-    def _units_of(self, arrays: Mapping[str, Any]) -> dict[str, str]:
-        """The field that each array is of; those of its truth have its unit."""
-        of = {}
-        for name in arrays:
-            stem = name
-            while stem not in self.units:
-                stem, cut, _ = stem.rpartition("_")
-                if not cut:
-                    break
-            if stem in self.units:
-                of[name] = stem
-        return of
+        """The units of arrays that `named_arrays` gave: each has that of the field it is of."""
+        stems = sorted(self.units, key=len, reverse=True)
+        owners = {name: next((s for s in stems if name.startswith(s)), None) for name in arrays}
+        return {name: self.units[owner] for name, owner in owners.items() if owner is not None}
 
 
-def _free(name: str, ending: str, taken: set[str]) -> str:
-    if name in taken:
-        name += ending
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{name}_{number}", number + 1
-    return free
+def make_prediction(
+    trained: TrainedModel,
+    source: Any,
+    inputs: MeshFields,
+    values: NDArray[np.float32],
+    tokens: Tokens,
+    plan: str,
+    choices: InputChoices,
+) -> MeshPrediction:
+    """A prediction from the values (N, k) at the kept rows. ValueError where one is not finite."""
+    recipe = trained.recipe
+    assert recipe is not None, "the inputs were made by it"
+    named = _named(trained, values)
+    derived, notes = coefficients(recipe, inputs.features, named)
+    derived = {name: own for name, own in derived.items() if name not in named}
+    units = {target.name: target.undivided_unit for target in trained.schema.targets}
+    label = f"{trained.config.name} step {trained.metric['step']}"
+    return MeshPrediction(
+        source=source,
+        name=inputs.mesh.name,
+        location=inputs.location,
+        fields={name: inputs.at_all_rows(own) for name, own in {**named, **derived}.items()},
+        units={**units, **dict.fromkeys(derived, "1")},
+        truth=inputs.truth,
+        tokens=tokens,
+        inputs=inputs,
+        recipe=recipe,
+        regions=regions_of(recipe, choices),
+        how=(plan, *inputs.notes, *notes),
+        warnings=inputs.warnings,
+        about={"model": label, "weights": tokens.weights},
+    )
 
 
-def _taken(source: Any, location: Location) -> set[str]:
-    leaves = [source] if not hasattr(source, "keys") or hasattr(source, "point_data") else source
-    names: set[str] = set()
-    for leaf in leaves:
-        held = getattr(leaf, f"{location}_data", None)
-        names |= set(held.keys()) if held is not None else set()
-    return names
+def _named(trained: TrainedModel, values: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+    """The targets by name, (N,) or (N, components)."""
+    named = {}
+    start = trained.schema.columns("targets").start
+    for target in trained.schema.targets:
+        columns = trained.schema.columns(target.name)
+        own = values[:, columns.start - start : columns.stop - start]
+        if not np.isfinite(own).all():
+            raise ValueError(f"the prediction of {target.name} must be finite, got NaN or infinity")
+        named[target.name] = own[:, 0] if own.shape[1] == 1 else own
+    return named

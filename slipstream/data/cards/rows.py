@@ -15,16 +15,15 @@ from slipstream.data.cards.types import ArrayValue, Card, ComputedValue
 from slipstream.data.geometry import (
     Matched,
     NoNormalError,
-    cells_to_points,
+    array_at,
     check_order,
     distance_to_triangles,
     in_box,
     match_exactly,
     match_nearly,
     outward_normals,
-    points_to_cells,
 )
-from slipstream.data.meshes import INTERNAL, Location, Mesh, Wanted, read_mesh
+from slipstream.data.meshes import INTERNAL, Mesh, read_mesh
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -110,7 +109,7 @@ def _values(card: Card, file: str, mesh: Mesh, matched: Matched | None) -> Array
         value = entry.value
         if not isinstance(value, ArrayValue) or value.file != file:
             continue
-        columns = [_at(mesh, wanted, card.location) for wanted in value.wanted()]
+        columns = [array_at(mesh, wanted, card.location) for wanted in value.wanted()]
         values = columns[0] if len(columns) == 1 else np.stack(columns, 1)
         if matched is not None:
             matched.check_twins(f"{mesh.name}: {value.arrays[0]!r}", values)
@@ -121,14 +120,6 @@ def _values(card: Card, file: str, mesh: Mesh, matched: Matched | None) -> Array
             values = (values - offset.astype(kind)) * kind.type(value.scale)
         arrays[entry.field.name] = values
     return arrays
-
-
-def _at(mesh: Mesh, wanted: Wanted, location: Location) -> NDArray[Any]:
-    """An array where the rows are: cell data become the mean of a point's cells, and vice versa."""
-    if wanted.location == location:
-        return mesh.array(wanted)
-    held = mesh.array(wanted)
-    return points_to_cells(mesh, held) if location == "cell" else cells_to_points(mesh, held)
 
 
 def _matched(card: Card, places: NDArray[Any], other: Mesh, first: str) -> Matched | None:

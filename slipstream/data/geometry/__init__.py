@@ -1,5 +1,6 @@
 """What is computed from a mesh: normals, orientation, distances, averages, orders of rows.
 
+outward      normals that point out of the body, and how sure that is
 normals      normals of points and cells, and which points are in a box
 orientation  which faces must be turned for a closed surface to face outward, and where that is not
              known; edges: its edges; nesting: bodies in one another, tunnels
@@ -10,7 +11,7 @@ spacing      how far apart points are
 z_order      an order of points in which neighbours are close
 """
 
-from slipstream.data.geometry.averages import cells_to_points, points_to_cells
+from slipstream.data.geometry.averages import array_at, cells_to_points, points_to_cells
 from slipstream.data.geometry.edges import open_edges, places, triangles_at_open_edges
 from slipstream.data.geometry.matching import Matched, check_order, match_exactly, match_nearly
 from slipstream.data.geometry.normals import (
@@ -32,6 +33,7 @@ __all__ = [
     "NoNormalError",
     "Winding",
     "OutwardNormals",
+    "array_at",
     "cell_normals",
     "cells_to_points",
     "check_order",

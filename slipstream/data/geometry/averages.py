@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.meshes import Mesh
+from slipstream.data.meshes import Location, Mesh, Wanted
+
+
+def array_at(mesh: Mesh, wanted: Wanted, location: Location) -> NDArray[Any]:
+    """An array where the rows are: cell data become the mean of a point's cells, and vice versa."""
+    held = mesh.array(wanted)
+    if wanted.location == location:
+        return held
+    return points_to_cells(mesh, held) if location == "cell" else cells_to_points(mesh, held)
 
 
 def cells_to_points(mesh: Mesh, values: NDArray[Any]) -> NDArray[np.float64]:
