@@ -29,6 +29,7 @@ COMMANDS = {
     "audit": "slipstream.cli.audit:audit",
     "evaluate": "slipstream.cli.evaluate:evaluate",
     "report": "slipstream.cli.report:report",
+    "predict": "slipstream.cli.predict:predict",
     "model": "slipstream.cli.model:model",
     "variants": "slipstream.cli.machine:variants",
     "doctor": "slipstream.cli.machine:doctor",

@@ -1,15 +1,18 @@
 """A trained model on a mesh that it has never seen.
 
-mesh_fields  from a mesh and the recipe of a model to the model's inputs, and what is odd in them
-densities    from which points the tokens come: all, or subsets as dense as in training
-predict      the fields on a mesh, a file or in memory; prediction: what comes of it
-derived      pressure and friction coefficients from predicted fields
-queries      planes, lines and points at which a flow is asked
-output       a prediction written onto its mesh; many: many meshes, and going on after a stop
+mesh_fields   from a mesh and the recipe of a model to the model's inputs; mesh_reading: the arrays
+              that are read; oddities: what is unlike the training
+densities     from which points the tokens come: all, or subsets as dense as in training
+predict       the fields on a mesh, a file or in memory; prediction: what comes of it
+derived       pressure and friction coefficients from predicted fields; mesh_forces: forces
+queries       planes, lines and other points at which a flow is asked; slice_arrays: its slices
+output        a prediction written onto its mesh; array_names: names that are free there
+wishes        what is made of a prediction besides the mesh; designs: a table of parameters
+many          many meshes, and going on after a stop
 """
 
-from slipstream.inference.many import MeshResult, predict_many
+from slipstream.inference.many import MeshResult, Outputs, predict_many
 from slipstream.inference.predict import Choices, predict
 from slipstream.inference.prediction import MeshPrediction
 
-__all__ = ["Choices", "MeshPrediction", "MeshResult", "predict", "predict_many"]
+__all__ = ["Choices", "MeshPrediction", "MeshResult", "Outputs", "predict", "predict_many"]

@@ -26,14 +26,26 @@ def dynamic_pressure(recipe: Recipe, features: Mapping[str, Any], target: Target
 def flow_speed(recipe: Recipe, features: Mapping[str, Any]) -> float:
     """The speed of the free stream; NaN where it is not known, or differs between the rows."""
     if recipe.speed:
-        parts = [np.atleast_1d(np.asarray(features[name], np.float64)) for name in recipe.speed]
-        if all(
-            part.size == recipe.feature(n).components
-            for n, part in zip(recipe.speed, parts, strict=True)
-        ):
-            return float(np.linalg.norm(np.concatenate(parts)))
-        return float("nan")
+        stream = _stream(recipe, features)
+        return float("nan") if stream is None else float(np.linalg.norm(stream))
     return _reference(recipe, features, "speed")
+
+
+def flow_direction(recipe: Recipe, features: Mapping[str, Any]) -> NDArray[np.float64] | None:
+    """The unit vector of the free stream, where a model takes it as a vector of three numbers."""
+    stream = _stream(recipe, features)
+    if stream is None or len(stream) != 3 or not np.linalg.norm(stream) > 0:
+        return None
+    return np.asarray(stream / np.linalg.norm(stream))
+
+
+def _stream(recipe: Recipe, features: Mapping[str, Any]) -> NDArray[np.float64] | None:
+    """The numbers that give the speed: one, or the components; None where they are at rows."""
+    parts = [np.atleast_1d(np.asarray(features[name], np.float64)) for name in recipe.speed]
+    widths = [recipe.feature(name).components for name in recipe.speed]
+    if not parts or any(p.shape != (w,) for p, w in zip(parts, widths, strict=True)):
+        return None
+    return np.concatenate(parts)
 
 
 def flow_density(recipe: Recipe, features: Mapping[str, Any]) -> float:

@@ -1,11 +1,14 @@
 """Many meshes: one after another, each finished or named as failed, and going on after a stop.
 
-OUT/predictions.jsonl has a record for every mesh that was written. A mesh whose record has the same
-source file, parameters and weights, and whose output is there, is not predicted again.
+OUT/predictions.jsonl has two records for a mesh: one when its files are about to be written, which
+names them, and one when all are. A mesh whose last record has the same source, choices and weights,
+and whose files are there, is not predicted again; files of a mesh that was not finished are
+replaced, and no others.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from slipstream.core.records import append_record, read_records
-from slipstream.data.meshes import MeshInput
+from slipstream.data.meshes import MeshInput, parts_of
 from slipstream.inference.mesh_fields import regions_of
 from slipstream.inference.output import planned_file, write_prediction_mesh
 from slipstream.inference.predict import Choices, predict, recipe_of
 from slipstream.inference.prediction import MeshPrediction
+from slipstream.inference.slice_arrays import slice_arrays
+from slipstream.inference.wishes import Wishes
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.model_file import TrainedModel
 
 RECORDS = "predictions.jsonl"
-KIND = "mesh-prediction"
-Finish = Callable[[MeshPrediction, Path], Mapping[str, Any]]
-"""Called with a prediction and its file; what it returns goes into the record under `more`."""
+_BEGUN, _DONE = "mesh-prediction-begun", "mesh-prediction"
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class MeshResult:
     status: str
     """predicted, kept (it was there already) or failed."""
     file: str | None = None
+    files: Sequence[str] = ()
+    """Those of planes, lines, points and tokens."""
     reason: str = ""
     """Why it failed."""
     rows: int = 0
@@ -44,49 +49,133 @@ class MeshResult:
     """Least and largest value of each field; of a vector, of its length."""
     units: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
+    """Relative L1 error of each field whose truth the mesh has."""
     how: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)
+    forces: Mapping[str, Any] | None = None
+    true_forces: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where the predictions of meshes go."""
+
+    folder: Path
+    single: Path | None = None
+    """The file of the only mesh; else every mesh is FOLDER/NAME."""
+    overwrite: bool = False
+
+    def target(self, mesh: MeshInput) -> Path:
+        return self.single or self.folder / mesh.name
+
+    @property
+    def records(self) -> Path:
+        return self.folder / RECORDS
 
 
 def predict_many(
     trained: TrainedModel,
     meshes: Sequence[MeshInput],
-    out: Path,
+    outputs: Outputs,
     choices: Callable[[MeshInput], Choices],
-    *,
-    file_of: Callable[[MeshInput], Path] | None = None,
-    overwrite: bool = False,
-    finish: Finish = lambda prediction, file: {},
+    wishes: Wishes | None = None,
 ) -> Iterator[MeshResult]:
-    """Predict meshes into a folder, a result each. An error of one mesh does not stop the others.
-
-    `file_of` is the output of a mesh without its suffix, by default OUT/NAME.
-    """
-    weights = weights_hash(dict(trained.model.named_parameters()))
-    done = _done(out / RECORDS)
+    """Predict meshes into a folder, a result each; an error of one does not stop the others."""
+    job = _Job(trained, outputs, wishes or Wishes())
     for mesh in meshes:
-        target = file_of(mesh) if file_of else out / mesh.name
         try:
-            how = choices(mesh)
-            key = _key(mesh, weights, how)
-            file = planned_file(mesh.path, target, regions_of(recipe_of(trained), how.inputs))
-            earlier = done.get(mesh.name)
-            if earlier and earlier["key"] == key and file.exists() and not overwrite:
-                yield replace(_result(earlier["result"]), status="kept")
-                continue
-            if file.exists() and not overwrite:
+            yield job.run(mesh, choices(mesh))
+        except (ValueError, OSError) as error:
+            yield MeshResult(mesh.name, "failed", reason=_sentence(error))
+
+
+def earlier_outputs(records: Path) -> set[str]:
+    """The files that earlier calls have written, by their real paths."""
+    rows = read_records(records) if records.is_file() else []
+    return {str(Path(file).resolve()) for row in rows for file in row.get("files", ())}
+
+
+class _Job:
+    def __init__(self, trained: TrainedModel, outputs: Outputs, wishes: Wishes) -> None:
+        self._trained, self._outputs, self._wishes = trained, outputs, wishes
+        self._weights = weights_hash(dict(trained.model.named_parameters()))
+        records = read_records(outputs.records) if outputs.records.is_file() else []
+        self._last = {row["name"]: row for row in records if row["kind"] in (_BEGUN, _DONE)}
+
+    def run(self, mesh: MeshInput, choices: Choices) -> MeshResult:
+        target = self._outputs.target(mesh)
+        regions = regions_of(recipe_of(self._trained), choices.inputs)
+        file = planned_file(mesh.path, target, regions)
+        stem = file.with_suffix("")
+        files = [file, *self._wishes.files(stem)]
+        key = self._key(mesh, choices)
+        last = self._last.get(mesh.name)
+        if last and last["kind"] == _DONE and last["key"] == key and _all_there(last["files"]):
+            if not self._outputs.overwrite:
+                return replace(_result(last["result"]), status="kept")
+        self._check_free(files, last)
+        prediction = predict(self._trained, mesh.path, choices=choices)
+        numbers = self._wishes.numbers(prediction)
+        extra = {}
+        if self._wishes.slices:
+            extra = slice_arrays(self._trained, prediction, chunk=choices.chunk)
+        about = {"name": mesh.name, "key": key, "files": [str(path) for path in files]}
+        append_record(self._outputs.records, _BEGUN, about)
+        beside = [
+            str(path) for path in self._wishes.carry_out(self._trained, prediction, stem, choices)
+        ]
+        write_prediction_mesh(prediction, target, extra=extra, overwrite=True)
+        result = replace(_predicted(mesh, prediction), file=str(file), files=beside, **numbers)
+        append_record(self._outputs.records, _DONE, {**about, "result": asdict(result)})
+        return result
+
+    def _check_free(self, files: Sequence[Path], last: Mapping[str, Any] | None) -> None:
+        own = set(last["files"]) if last and last["kind"] == _BEGUN else set()
+        for file in files:
+            if file.exists() and not self._outputs.overwrite and str(file) not in own:
                 raise ValueError(
                     f"out must be a new file, got {file}, which exists (--overwrite replaces it)"
                 )
-            prediction = predict(trained, mesh.path, choices=how)
-            written = write_prediction_mesh(prediction, target, overwrite=overwrite)
-            result = _predicted(mesh, prediction, written, finish)
-            append_record(out / RECORDS, KIND, {"key": key, "result": asdict(result)})
-        except (ValueError, OSError) as error:
-            yield MeshResult(mesh.name, "failed", reason=_sentence(error))
-            continue
-        yield result
+
+    def _key(self, mesh: MeshInput, choices: Choices) -> dict[str, Any]:
+        """All that the result depends on, as JSON."""
+        inputs = choices.inputs
+        given = {name: np.asarray(value).tolist() for name, value in inputs.parameters.items()}
+        return {
+            "source": str(mesh.path.absolute()),
+            "state": _state([mesh.path, *([inputs.surface] if inputs.surface else [])]),
+            "weights": self._weights,
+            "density": choices.density,
+            "precision": choices.precision,
+            "inputs": {
+                **asdict(inputs),
+                "parameters": given,
+                "surface": None if inputs.surface is None else str(inputs.surface.absolute()),
+                "regions": list(inputs.regions),
+            },
+            "wishes": _plain(self._wishes.to_json()),
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, as JSON gives them back."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _state(meshes: Sequence[Path]) -> str:
+    """A hash of the sizes and times of all files that some meshes consist of."""
+    states = []
+    for mesh in meshes:
+        for part in parts_of(mesh):
+            state = part.stat()
+            states.append(f"{part.absolute()} {state.st_size} {state.st_mtime_ns}")
+    return hashlib.sha256("\n".join(states).encode()).hexdigest()
+
+
+def _all_there(files: Sequence[str]) -> bool:
+    return all(Path(file).exists() for file in files)
 
 
 def _sentence(error: Exception) -> str:
@@ -96,17 +185,14 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def _predicted(
-    mesh: MeshInput, prediction: MeshPrediction, file: Path, finish: Finish
-) -> MeshResult:
+def _predicted(mesh: MeshInput, prediction: MeshPrediction) -> MeshResult:
     ranges = {}
     for name, values in prediction.fields.items():
         sizes = values if values.ndim == 1 else np.linalg.norm(values, axis=1)
-        ranges[name] = (float(sizes.min()), float(sizes.max()))
+        ranges[name] = (float(np.nanmin(sizes)), float(np.nanmax(sizes)))
     return MeshResult(
         mesh.name,
         "predicted",
-        str(file),
         rows=prediction.rows,
         location=prediction.location,
         ranges=ranges,
@@ -114,37 +200,7 @@ def _predicted(
         errors=prediction.errors,
         how=prediction.how,
         warnings=prediction.warnings,
-        more=finish(prediction, file),
     )
-
-
-def _key(mesh: MeshInput, weights: str, choices: Choices) -> dict[str, Any]:
-    """All that the result depends on, as JSON."""
-    state = mesh.path.stat()
-    inputs = choices.inputs
-    given = {name: np.asarray(value).tolist() for name, value in inputs.parameters.items()}
-    return {
-        "source": str(mesh.path.absolute()),
-        "size": state.st_size,
-        "changed": state.st_mtime_ns,
-        "weights": weights,
-        "density": choices.density,
-        "precision": choices.precision,
-        "parameters": given,
-        "inputs": {
-            "location": inputs.location,
-            "scale": inputs.scale,
-            "surface": None if inputs.surface is None else str(inputs.surface.absolute()),
-            "regions": list(inputs.regions),
-            "flip_normals": inputs.flip_normals,
-        },
-    }
-
-
-def _done(records: Path) -> dict[str, dict[str, Any]]:
-    """The newest record of each mesh."""
-    rows = read_records(records, KIND) if records.is_file() else []
-    return {row["result"]["name"]: row for row in rows}
 
 
 def _result(value: Mapping[str, Any]) -> MeshResult:

@@ -64,6 +64,9 @@ class MeshFields:
     """What was assumed."""
     warnings: tuple[str, ...]
     """What may make the prediction wrong."""
+    choices: InputChoices
+    outside: int
+    """Rows that are outside of the box of the training."""
 
     @property
     def points(self) -> int:
@@ -126,6 +129,8 @@ def mesh_fields(
         truth,
         tuple(making.notes),
         tuple(warnings),
+        choices,
+        making.outside,
     )
 
 
@@ -147,6 +152,7 @@ class _Making:
         self.mesh, self.location, self.places = mesh, location, places
         self.recipe, self.choices = recipe, choices
         self.kept: Rows | None = None
+        self.outside = 0
         self.notes: list[str] = []
         self.warnings: list[str] = []
 
@@ -196,9 +202,10 @@ class _Making:
             raise ValueError(
                 f"{self.mesh.name} must have {self.location}s in the box of the training, got none"
             )
-        if not kept.all():
+        self.outside = int((~kept).sum())
+        if self.outside:
             self.notes.append(
-                f"{int((~kept).sum()):,} of {len(kept):,} {self.location}s are outside of the box"
+                f"{self.outside:,} of {len(kept):,} {self.location}s are outside of the box"
                 " of the training: not predicted"
             )
         return kept

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.data.meshes import Location, as_pyvista, with_arrays
+from slipstream.evaluation.forces import Forces
 from slipstream.inference.array_names import free_name, names_at
 from slipstream.inference.derived import coefficients
 from slipstream.inference.mesh_fields import InputChoices, MeshFields, regions_of
@@ -74,6 +75,18 @@ class MeshPrediction:
             source = as_pyvista(Path(source), regions=self.regions)
         arrays = self.named_arrays(names_at(source, self.location))
         return with_arrays(source, **self.at_location(arrays), units=self.array_units(arrays))
+
+    def forces(self, *, flip_shear: bool = False, **reference: Any) -> Forces:
+        """Forces and coefficients: `prediction.forces(area=0.75).cd`.
+
+        `reference` are values of FlowReference: density, speed, area, length, drag, lift, centre,
+        pressure, mirror. Those that are not given come from the card and the parameters of the
+        model. ValueError where the model predicts no pressure on a surface.
+        """
+        from slipstream.inference.mesh_forces import ForceChoices, prediction_forces
+
+        choices = ForceChoices(reference, flip_shear)
+        return prediction_forces(self, choices).predicted
 
     def named_arrays(self, taken: set[str]) -> dict[str, NDArray[Any]]:
         """The arrays to write: NAME, or NAME_prediction where the mesh has an array NAME already;

@@ -18,9 +18,11 @@ from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
 from slipstream.data.cards.folder_look import FolderLook, look_at
 from slipstream.data.cards.original import OriginalMesh, has_card, original_mesh
 from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
+from slipstream.data.cards.parameters import parameter_numbers, read_parameter_rows
 from slipstream.data.cards.roles import role_of
 from slipstream.data.cards.shape import Shape
 from slipstream.data.cards.source import MeshSource, normals_warning
+from slipstream.data.cards.tables import read_table
 from slipstream.data.cards.types import ArrayValue, Card, ComputedValue
 
 __all__ = [
@@ -41,6 +43,9 @@ __all__ = [
     "look_at_file",
     "normals_warning",
     "original_mesh",
+    "parameter_numbers",
     "read_card",
+    "read_parameter_rows",
+    "read_table",
     "role_of",
 ]

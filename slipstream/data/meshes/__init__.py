@@ -19,6 +19,7 @@ requests     what VTK reads is asked for here; guard: of a process with limits (
              reader_process and answers by messaging with the arrays of a loaded mesh
 writing      a mesh written with arrays added: output_path, write_with_arrays; vtk_writing: by VTK,
              block_rows: which rows of the arrays are in which block; block_index: the .vtm of them
+object_file  a data set made in memory, as a file: write_object
 in_memory    pyvista objects and numpy arrays as meshes: mesh_of, with_arrays; as_pyvista: of a file
 inputs       the meshes that a user names on a command line
 regions      which patches of a case, or blocks of a .vtm, are read
@@ -38,6 +39,7 @@ from slipstream.data.meshes.mesh import (
     resolve,
 )
 from slipstream.data.meshes.mesh_files import find_meshes, parts_of, patches_of
+from slipstream.data.meshes.object_file import write_object
 from slipstream.data.meshes.openfoam import is_case
 from slipstream.data.meshes.regions import INTERNAL
 from slipstream.data.meshes.vtk_files import SUFFIXES
@@ -69,5 +71,6 @@ __all__ = [
     "triangle_cells",
     "units_of",
     "with_arrays",
+    "write_object",
     "write_with_arrays",
 ]

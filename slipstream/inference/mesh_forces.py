@@ -1,0 +1,138 @@
+"""Forces and coefficients of a predicted surface and, where the mesh has the truth, the true ones.
+
+Reference values come, the first that is known, from the caller, the card that the model was trained
+by (`reference`), and the model's parameters: density and speed of the free stream and, where it is
+a vector, its direction as that of the drag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slipstream.data.meshes import is_case
+from slipstream.evaluation.force_conventions import find_conventions, stated_form
+from slipstream.evaluation.force_faces import Faces, outward_faces
+from slipstream.evaluation.force_reference import FlowReference
+from slipstream.evaluation.forces import Forces, surface_forces
+from slipstream.inference.derived import flow_density, flow_direction, flow_speed
+from slipstream.inference.prediction import MeshPrediction
+from slipstream.runs.recipe import TargetRecipe
+
+
+@dataclass(frozen=True)
+class ForceChoices:
+    """What a user says about forces."""
+
+    reference: Mapping[str, Any] = field(default_factory=dict)
+    """Values of FlowReference that are given; None for those that are not."""
+    flip_shear: bool = False
+
+
+@dataclass(frozen=True)
+class PredictedForces:
+    predicted: Forces
+    true: Forces | None
+    """None where the mesh does not have the true pressure and shear."""
+
+
+def prediction_forces(
+    prediction: MeshPrediction, choices: ForceChoices | None = None
+) -> PredictedForces:
+    """Raises ValueError where the model predicts no pressure on a surface, or not on all of it."""
+    choices = choices or ForceChoices()
+    pressure, shear = (_target(prediction, quantity) for quantity in ("pressure", "shear"))
+    if pressure is None:
+        raise ValueError(
+            "forces need a model that predicts a pressure, got one of"
+            f" {', '.join(target.name for target in prediction.recipe.targets)}"
+        )
+    if prediction.inputs.outside:
+        raise ValueError(
+            f"forces need a pressure on all of {prediction.name}, got a model that knows none"
+            f" outside of the box of its training ({prediction.inputs.outside:,} rows)"
+        )
+    faces = _faces(prediction)
+    reference = flow_reference(prediction, choices.reference)
+    unit = prediction.units
+    stated = [
+        stated_form(unit[target.name], f"the unit of the model's {target.name}")
+        for target in (pressure, shear or pressure)
+    ]
+    values = _values(prediction.fields[pressure.name]), _shear(prediction.fields, shear)
+    on_faces = (
+        None if values[1] is None else faces.values("shear", values[1], prediction.location, 3)
+    )
+    conventions, warnings = find_conventions(
+        stated[0], stated[1], on_faces, faces, reference.axes[0], flip_shear=choices.flip_shear
+    )
+
+    def forces(p: NDArray[Any], tau: NDArray[Any] | None) -> Forces:
+        where = prediction.location
+        sums = surface_forces(faces.mesh, p, tau, where, reference, conventions, faces=faces)
+        return replace(sums, warnings=(*warnings, *sums.warnings))
+
+    known = prediction.truth.keys()
+    true = None
+    if pressure.name in known and (shear is None or shear.name in known):
+        true_values = _values(prediction.truth[pressure.name]), _shear(prediction.truth, shear)
+        if all(v is None or np.isfinite(v).all() for v in true_values):
+            true = forces(*true_values)
+    return PredictedForces(forces(*values), true)
+
+
+def flow_reference(prediction: MeshPrediction, given: Mapping[str, Any]) -> FlowReference:
+    """The reference values that are given, in the card, or known from the parameters."""
+    recipe, features = prediction.recipe, prediction.inputs.features
+    known: dict[str, Any] = {
+        "density": _finite(flow_density(recipe, features)),
+        "speed": _finite(flow_speed(recipe, features)),
+    }
+    stated = {**(recipe.reference or {}), **{k: v for k, v in given.items() if v is not None}}
+    direction = flow_direction(recipe, features)
+    if direction is not None and "drag" not in stated:
+        known["drag"] = tuple(map(float, direction))
+        lift = np.asarray(stated.get("lift", (0.0, 0.0, 1.0)), np.float64)
+        lift = lift - (lift @ direction) * direction
+        if np.linalg.norm(lift) > 1e-6:
+            known["lift"], stated = tuple(map(float, lift)), {**stated, "lift": None}
+    merged = {**known, **{name: value for name, value in stated.items() if value is not None}}
+    values = {name: value for name, value in merged.items() if value is not None}
+    return FlowReference.of(values, prediction.parameters)
+
+
+def _target(prediction: MeshPrediction, quantity: str) -> TargetRecipe | None:
+    targets = prediction.recipe.targets
+    return next((target for target in targets if target.quantity == quantity), None)
+
+
+def _faces(prediction: MeshPrediction) -> Faces:
+    inputs, source = prediction.inputs, prediction.source
+    of_case = isinstance(source, str | Path) and is_case(Path(source))
+    return outward_faces(
+        inputs.mesh,
+        facing="into the body" if of_case else "find",
+        flip=inputs.choices.flip_normals,
+        scale=inputs.choices.scale,
+    )
+
+
+def _values(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Rows that were not predicted have no face with an area: what stands there does not matter."""
+    wide = np.asarray(values, np.float64)
+    return np.nan_to_num(wide[:, 0] if wide.ndim == 2 and wide.shape[1] == 1 else wide)
+
+
+def _shear(
+    fields: Mapping[str, NDArray[Any]], shear: TargetRecipe | None
+) -> NDArray[np.float64] | None:
+    return None if shear is None else _values(fields[shear.name])
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) and value > 0 else None
