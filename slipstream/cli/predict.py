@@ -163,12 +163,12 @@ def predict(
         flip_normals,
         accept_undecided,
     )
+    base = Choices(inputs, cast(Any, density), cast(Any, precision), chunk, cast(Any, park))
     trained = load_model(run, device=device)
     outputs = _outputs(out, overwrite)
     named = _named(meshes, outputs)
     with bar("predict") as advance:
         progress = _Progress(advance, len(named))
-        base = Choices(inputs, cast(Any, density), cast(Any, precision), chunk, cast(Any, park))
         choose = _chooser(base, trained, parameters, surface, progress)
         with read_within(ReadLimits(read_memory, read_timeout)):
             results = [

@@ -7,12 +7,11 @@ training step saw, whose tokens are averaged; all points are then decoded by the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.core.checks import check_choice
 from slipstream.core.runtime import derive_seed
 
 Density = Literal["auto", "training", "full"]
@@ -31,7 +30,6 @@ class TokenPoints:
 
 def token_points(rows: int, draw: int, density: Density) -> TokenPoints:
     """Choose the points; `draw` is the number of points that a training step saw of a sample."""
-    check_choice("density", density, get_args(Density))
     wanted = density == "training" or (density == "auto" and rows > FAR_DENSER * draw)
     if not wanted or rows <= draw:
         return TokenPoints((), f"tokens of all {rows:,} points")

@@ -102,8 +102,15 @@ def flow_reference(prediction: MeshPrediction, given: Mapping[str, Any]) -> Flow
         if np.linalg.norm(lift) > 1e-6:
             known["lift"], stated = tuple(map(float, lift)), {**stated, "lift": None}
     merged = {**known, **{name: value for name, value in stated.items() if value is not None}}
-    values = {name: value for name, value in merged.items() if value is not None}
+    values = {name: _floats(value) for name, value in merged.items() if value is not None}
     return FlowReference.of(values, prediction.parameters)
+
+
+def _floats(value: Any) -> Any:
+    """Whole numbers as real ones, alone or in a vector; all else as it is."""
+    if isinstance(value, tuple | list | np.ndarray):
+        return tuple(map(_floats, value))
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _target(prediction: MeshPrediction, quantity: str) -> TargetRecipe | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from slipstream.core.checks import check_choice
+from slipstream.core.checks import check_choice, check_whole
 from slipstream.inference.densities import Density, TokenPoints, token_points
 from slipstream.inference.mesh_fields import InputChoices, MeshFields, mesh_fields
 from slipstream.inference.prediction import MeshPrediction, make_prediction
@@ -23,6 +23,8 @@ from slipstream.runs.recipe import Recipe
 from slipstream.runs.streaming import Streaming, Write
 from slipstream.runs.tokens import Tokens
 
+Precision = Literal["fp32", "bf16"]
+
 
 @dataclass(frozen=True)
 class Choices:
@@ -30,12 +32,19 @@ class Choices:
 
     inputs: InputChoices = InputChoices()
     density: Density = "auto"
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Precision = "fp32"
     chunk: int | None = None
     """Points taken at a time; chosen by the device if None."""
     place: Parked = "auto"
     """Where chunks wait between two sweeps."""
     watch: Watch = field(default=lambda done, total: None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_choice("density", self.density, get_args(Density))
+        check_choice("precision", self.precision, get_args(Precision))
+        check_choice("place", self.place, get_args(Parked))
+        if self.chunk is not None:
+            check_whole("chunk", self.chunk, 1)
 
 
 def predict(
@@ -69,7 +78,6 @@ def predict(
         raise ValueError(
             f"parameters must be given in choices where these are given, got {min(parameters)}"
         )
-    check_choice("precision", choices.precision, ("fp32", "bf16"))
     recipe = recipe_of(trained)
     fields = mesh_fields(mesh, recipe, choices.inputs)
     return predict_fields(trained, mesh, fields, choices)

@@ -1,4 +1,4 @@
-"""Small trained models of real meshes, and their inputs computed by hand from pyvista's geometry."""
+"""Small models of real meshes, and their inputs computed by hand from pyvista's geometry."""
 
 from __future__ import annotations
 
