@@ -24,7 +24,6 @@ def step_seconds(config: RunConfig, schema: Schema, points: float) -> float:
     there are `points` or a pass takes 0.3 s; the last one counts, in proportion to its points. The
     state of torch's random numbers stays as it is.
     """
-    model = build_model(config, schema).train()
     device, total = torch.device("cpu"), max(1, round(points))
     count = min(total, FIRST_POINTS)
 
@@ -37,7 +36,8 @@ def step_seconds(config: RunConfig, schema: Schema, points: float) -> float:
         prediction.float().abs().mean().backward()
         return time.perf_counter() - started
 
-    with torch.random.fork_rng(devices=()):  # a user's layers may draw from it
+    with torch.random.fork_rng(devices=()):  # which PyTorch's layers draw from when they are made
+        model = build_model(config, schema).train()
         one_pass()  # which also starts threads and allocates
         while (seconds := one_pass()) < ENOUGH_SECONDS and count < total:
             count = min(total, 4 * count)
