@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from slipstream.data.benchmarks import BENCHMARKS
-from slipstream.experiments import EXPERIMENTS, experiment
+from slipstream.experiments import EXPERIMENTS, SMALL, experiment, small
 from slipstream.models.variants import PAPER
 from slipstream.runs.config import OptimConfig
 
@@ -39,3 +39,17 @@ def test_every_benchmark_is_there_and_each_name_is_its_functions() -> None:
         assert function().experiment == name and function.__doc__
     with pytest.raises(ValueError, match="did you mean 'poisson'"):
         experiment("poison")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_preset_small_changes_what_is_the_papers_and_nothing_else(name: str) -> None:
+    usual = experiment(name)
+    made = small(usual, 300)
+    if usual.model.size != PAPER:
+        assert made == usual, "small already"
+        return
+    assert made.model.size == SMALL and made.precision == "fp32" and made.data.points == 300
+    assert made.steps % made.evaluate_every == 0 and made.steps <= usual.steps
+    assert (made.experiment, made.seed, made.data.problem, made.model.variant) == (
+        usual.experiment, usual.seed, usual.data.problem, usual.model.variant,
+    )  # fmt: skip

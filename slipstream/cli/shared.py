@@ -12,6 +12,7 @@ import typer
 import yaml
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from slipstream.cli.progress import ProgressLines
 from slipstream.cli.terminal import new_console, say, text_column
 from slipstream.core.checked_yaml import load_yaml
 from slipstream.data.store import IngestProgress, IngestSummary, Manifest
@@ -49,11 +50,11 @@ def load_plugins(plugins: Plugins) -> None:
 def bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A function that takes how many are done and how many there are, and draws a bar on stderr.
 
-    Where stderr is no terminal, nothing is drawn.
+    Where stderr is no terminal, it prints whole lines at a bounded rate.
     """
     console = new_console(stderr=True)
     if not console.is_terminal:
-        yield lambda done, total: None
+        yield ProgressLines(title)
         return
     columns = (
         text_column("{task.description}"),

@@ -12,6 +12,8 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
+from slipstream.cli.progress import Pace, Speed, say_progress
+from slipstream.cli.run_config import Changes, make_config
 from slipstream.cli.shared import Plugins, load_plugins
 from slipstream.cli.terminal import new_console, new_table, plain, say, text_column
 from slipstream.cli.train import (
@@ -19,7 +21,6 @@ from slipstream.cli.train import (
     DeviceOption,
     SettingsOption,
     StoreOption,
-    make_config,
 )
 from slipstream.evaluation.compare import Row, compare, read_curve
 from slipstream.models.variants import variant_named
@@ -41,6 +42,9 @@ def study(
     variants: Annotated[str, typer.Option(help="Names, with commas between.")] = DEFAULT_VARIANTS,
     seeds: Annotated[str, typer.Option(help="Whole numbers, with commas between.")] = "0,1",
     store: StoreOption = None,
+    preset: Annotated[
+        str, typer.Option(help="paper: experiments as they are; small: for a CPU.")
+    ] = "paper",
     config: ConfigOption = None,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
@@ -65,7 +69,8 @@ def study(
     names = [name.strip() for name in variants.split(",")]
     for name in names:
         variant_named(name)
-    configs = [make_config(name, config, settings, store=store) for name in experiments]
+    changes = Changes(config, settings, store=store)
+    configs = [make_config(name, changes, preset) for name in experiments]
     cells = make_cells(configs, names, _whole_numbers(seeds), out)
     resources = Resources(device=device, parallel=parallel, processes=processes, minutes=minutes)
     ready = prepare_study(cells, out)
@@ -135,10 +140,10 @@ def _print(
 
 @contextmanager
 def study_bar(total: int) -> Iterator[Callable[[Sequence[StudyCell], int], None]]:
-    """A bar that shows which runs are in progress; without a terminal it shows nothing."""
+    """A bar that shows which runs are in progress, and how far; lines without a terminal."""
     console = new_console(stderr=True)
     if not console.is_terminal:
-        yield lambda running, done: None
+        yield _StudyLines(total)
         return
     columns = (
         BarColumn(),
@@ -150,7 +155,31 @@ def study_bar(total: int) -> Iterator[Callable[[Sequence[StudyCell], int], None]
         task = progress.add_task("", total=total, now="")
 
         def watch(running: Sequence[StudyCell], done: int) -> None:
-            now = ", ".join(cell.name for cell in running)
+            now = _now(running[0]) if len(running) == 1 else ", ".join(c.name for c in running)
             progress.update(task, completed=done, now=now)
 
         yield watch
+
+
+class _StudyLines:
+    """Prints "study: 2 of 8 runs done, 40 min left; NAME: step 120 of 2,000: ..."."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._pace = total, Pace()
+        self._speed: Speed | None = None
+
+    def __call__(self, running: Sequence[StudyCell], done: int) -> None:
+        self._speed = self._speed or Speed(done)  # those that were finished before took no time
+        if self._pace.is_due():
+            left = self._speed.left(done, self._total)
+            now = "; ".join(map(_now, running))
+            say_progress(f"study: {done} of {self._total} runs done{left}; {now}")
+
+
+def _now(cell: StudyCell) -> str:
+    """The name of a cell and the last line that its run printed, which says how far it is."""
+    try:
+        lines = cell.log.read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return f"{cell.name}: {lines[-1]}" if lines else cell.name

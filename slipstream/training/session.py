@@ -23,8 +23,11 @@ def train(
     listeners: Sequence[Listener] = (),
     track: Sequence[str] = (),
     data_progress: Callable[[IngestProgress], None] | None = None,
+    ready: Callable[[Trainer], None] = lambda trainer: None,
 ) -> TrainingOutcome:
     """Train a run in the folder `out`, or continue the one there. None takes the config in `out`.
+
+    `ready` is called on rank 0 with the trainer before it begins.
 
     The same call after any interruption continues from the newest checkpoint; after the last step
     it only returns the outcome. Raises ValueError, having changed nothing, where the folder holds
@@ -44,6 +47,7 @@ def train(
             trainer = _prepare(config, folder, world, data_progress)
             with open_sinks(track, out, trainer.config.to_json()) as sinks:
                 trainer.listeners = (*listeners, *sinks)
+                ready(trainer)
                 return trainer.run()
 
 

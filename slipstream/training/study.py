@@ -52,6 +52,11 @@ class StudyCell:
         return self.config.name
 
     @property
+    def log(self) -> Path:
+        """What its run printed, in the last attempt."""
+        return self.folder.path / "log.txt"
+
+    @property
     def finished(self) -> bool:
         return any(row["reason"] == "finished" for row in self.folder.history("stop"))
 
@@ -179,7 +184,7 @@ class _Running:
 
     def __init__(self, cell: StudyCell, resources: Resources) -> None:
         self.cell, self.started = cell, time.perf_counter()
-        self.log = cell.folder.path / "log.txt"
+        self.log = cell.log
         self.asked_to_stop = False
         command = [sys.executable, "-m"]
         if resources.processes > 1:

@@ -11,7 +11,7 @@ device (and, on a CPU, with equally many threads).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from signal import Signals
@@ -73,6 +73,8 @@ class Trainer:
         self.config, self.store, self.folder, self.world = config, store, folder, world
         self.listeners: Sequence[Listener] = ()
         """Called with every record, on rank 0."""
+        self.on_step: Callable[[int], None] = lambda step: None
+        """Called with the number of every step, after what is due with it is done."""
         self.groups = store.schema.target_groups
         self.normaliser = make_normaliser(
             store.schema, store.statistics, coord_scale=config.data.coord_scale
@@ -110,6 +112,7 @@ class Trainer:
             if self.state.step < last:
                 for batch in endless(self.state.loader):
                     self.advance(batch)
+                    self.on_step(self.state.step)
                     if self._ends(stop):
                         break
             step, best = self.state.step, self.state.best
@@ -213,6 +216,10 @@ class Trainer:
                 self.validate()
             if saves:
                 self.save()
+
+    def mean_loss(self) -> float | None:
+        """Of the steps since the last report; None where there are none. Waits for the device."""
+        return self._window.mean_loss()
 
     def _ends(self, stop: StopRequest) -> bool:
         """Whether to stop after this step; saves if a signal asks for it.

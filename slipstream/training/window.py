@@ -47,6 +47,11 @@ class Window:
         self._sums[3] = 0
         return count
 
+    def mean_loss(self) -> float | None:
+        """Over the steps that were taken; None where there were none. Nothing is reset."""
+        loss, _, taken, _ = self._sums.tolist()
+        return loss / taken if taken else None
+
     def read(self) -> dict[str, Any]:
         """Means over the steps that were taken; None where there were none."""
         loss, norm, taken, skipped = self._sums.tolist()

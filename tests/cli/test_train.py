@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,9 +16,11 @@ import pytest
 
 from slipstream import load_model
 from slipstream.cli.app import main
+from slipstream.cli.run_config import Changes, make_config
 from slipstream.evaluation.compare import NOTHING
 from slipstream.runs.folder import RunFolder
 
+from ..conftest import Command
 from .test_cli import slipstream
 
 TINY = (
@@ -32,7 +35,7 @@ def test_train_then_again_then_load(tmp_path: Path) -> None:
     done = slipstream("train", "poisson", "--out", str(out), "--variant", "mlp-only", *TINY)
     assert done.returncode == 0, done.stderr
     assert "Best validation error" in done.stdout and "Finished after 6 steps" in done.stdout
-    assert done.stderr == "", "no bar where there is no terminal"
+    assert "step 6 of 6: loss " in done.stderr and "━" not in done.stderr, "lines, no bar"
     again = slipstream("train", "--out", str(out), "--json")
     assert json.loads(again.stdout)["reason"] == "finished"
     trained = load_model(out)
@@ -96,6 +99,9 @@ def test_files_and_settings_overlay_an_experiment(tmp_path: Path, called: Call) 
             ("train", "poisson", "--out", "r", "--config", "list.yaml"),
             "list.yaml: the file must be a mapping",
         ),
+        (("train", "own", "--out", "r", "--preset", "smal"), "did you mean 'small'?"),
+        (("train", "--out", "r", "--preset", "small"), "an experiment must be named to change"),
+        (("study", "own", "--out", "s", "--preset", "auto"), "preset must be one of paper, small"),
         (("train", "poisson", "--out", "r", "--device", "tpu7"), "device must be auto, cpu, cuda"),
         (("train", "poisson", "--out", "mine", *TINY), "must be a run or an empty folder, got a."),
         (("train", "own", "--out", "r"), "data.store must name the point store of the run"),
@@ -131,6 +137,53 @@ def test_bad_input_is_one_sentence(
     assert "Traceback" not in said and len(said.strip().splitlines()) == 1
     left = [p for p in sorted(tmp_path.rglob("*")) if p not in before]
     assert not [p for p in left if p.suffix in (".json", ".jsonl", ".safetensors")], left
+
+
+def test_a_preset_chosen_on_a_cpu_is_kept_by_the_same_command(
+    tmp_path: Path, command: Command
+) -> None:
+    """Interrupted or not, the bytes are the same; the machine is asked when a run is new."""
+    store = tmp_path / "store"
+    made = ("data", "make", "poisson", "--samples", 8, "--points", 40, "--out", store)
+    assert command(*made).code == 0
+    given = ("train", "own", "--store", store, "--device", "cpu", "--set", "evaluate_every=2")
+    given += ("--set", "steps=4")
+    whole, cut = tmp_path / "whole", RunFolder(tmp_path / "cut")
+    said = command(*given, "--out", whole)
+    assert said.code == 0, said.err
+    note, time, *_ = said.err.splitlines()
+    assert note == (
+        "On a CPU this run takes the preset small: 4 layers of width 64, 40 points of a sample,"
+        " batch 4, fp32, 4 steps. With --preset paper: 8 layers of width 256, all points of a"
+        " sample, batch 1, bf16, 4 steps."
+    )
+    assert time.startswith("A step takes about ")
+    shutil.copytree(whole, cut.path)
+    cut.checkpoint_file(4).unlink()  # as a run that was killed after step 2
+    said = command(*given, "--out", cut.path)
+    assert said.code == 0 and "preset" not in said.err and "the 2 steps to take" in said.err
+    for file in (cut.model_file, cut.checkpoint_file(4)):
+        assert file.read_bytes() == (whole / file.relative_to(cut.path)).read_bytes()
+    other = command(*given, "--out", whole, "--preset", "paper")
+    assert other.code == 2 and "precision: fp32, bf16" in other.err
+
+
+def test_a_run_begun_as_the_papers_stays_so_without_a_gpu(tmp_path: Path, called: Call) -> None:
+    """As one begun on a GPU, or by a version without presets."""
+    store = tmp_path / "store"
+    called("data", "make", "poisson", "--samples", "8", "--points", "40", "--out", str(store))
+    changes = Changes(settings=["steps=5"], store=store)
+    RunFolder(tmp_path / "run").begin(make_config("own", changes))
+    given = ("train", "own", "--store", str(store), "--set", "steps=5", "--device", "cpu", "--show")
+    kept = json.loads(called(*given, "--out", str(tmp_path / "run")))
+    assert (kept["precision"], kept["model"]["size"]["width"]) == ("bf16", 256)
+    new = json.loads(called(*given, "--out", str(tmp_path / "new")))
+    assert (new["precision"], new["model"]["size"]["width"]) == ("fp32", 64)
+    assert (new["data"]["points"], new["steps"]) == (40, 5), "the smallest sample, and --set"
+    chosen = json.loads(called(*given, "--preset", "paper"))
+    assert chosen == {**kept, "data": chosen["data"]}
+    plain = json.loads(called("train", "drivaerml-surface", "--show", "--device", "cpu"))
+    assert plain["precision"] == "bf16", "published experiments are the paper's on every machine"
 
 
 def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:

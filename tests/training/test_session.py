@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slipstream.cli.train import make_config
+from slipstream.cli.run_config import Changes, make_config
 from slipstream.runs.config import with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.training.session import train
@@ -65,10 +65,12 @@ def test_a_run_whose_data_do_not_fit_leaves_nothing(tmp_path: Path) -> None:
 
 def test_an_infinite_number_is_refused_before_there_is_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="optim.learning_rate must be a finite number, got inf"):
-        train(make_config("poisson", None, ["optim.learning_rate=.inf"]), tmp_path / "r")
+        train(
+            make_config("poisson", Changes(settings=["optim.learning_rate=.inf"])), tmp_path / "r"
+        )
     (tmp_path / "c.yaml").write_text("optim: {weight_decay: .inf}")
     with pytest.raises(ValueError, match="optim.weight_decay must be a finite number, got inf"):
-        train(make_config("poisson", tmp_path / "c.yaml", None), tmp_path / "r")
+        train(make_config("poisson", Changes(tmp_path / "c.yaml")), tmp_path / "r")
     assert [path.name for path in tmp_path.iterdir()] == ["c.yaml"]
 
 

@@ -112,6 +112,11 @@ class PointDataset(Dataset[Batch]):
         """Whether all samples give equally many points."""
         return len(set(self._counts)) <= 1
 
+    @property
+    def mean_points(self) -> float:
+        """The points that a sample gives, in the mean over the split."""
+        return sum(self._counts) / len(self._counts)
+
     def in_batches(self, points: int) -> list[range]:
         """The indices of the split in order, in ranges of at most `points` points.
 
