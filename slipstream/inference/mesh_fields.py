@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from slipstream.data.geometry import NearestTriangle, in_box, outward_normals
 from slipstream.data.meshes import INTERNAL, Location, Mesh, read_mesh
 from slipstream.inference.mesh_reading import feature_values, read_for, truth_of
-from slipstream.inference.oddities import check_scale, unusual_parameters, unusual_places
+from slipstream.inference.oddities import (
+    check_scale,
+    few_points,
+    unusual_parameters,
+    unusual_places,
+)
 from slipstream.runs.recipe import ComputedSource, FeatureRecipe, ParameterSource, Recipe
 from slipstream.runs.recipe_text import how_made, named, range_text
 from slipstream.runs.streaming import PhysicalPoints
@@ -116,6 +121,7 @@ def mesh_fields(
     parameters = {f.name: features[f.name] for f in recipe.parameters}
     warnings = [
         *making.warnings,
+        *(() if asked else few_points(len(coords), recipe, mesh.name)),
         *unusual_places(coords, recipe, mesh.name),
         *unusual_parameters(parameters, recipe),
     ]

@@ -18,6 +18,8 @@ from slipstream.runs.recipe_text import named, range_text
 WRONG_SCALE = 20.0
 """A mesh this many times as large as any of the training, or as small, has another unit."""
 _UNITS = {1000.0: "mm", 100.0: "cm", 39.37: "inches", 3.281: "feet", 0.001: "km"}
+_FEWER = 4
+"""A mesh with this many times fewer points than a training step saw is warned of."""
 _MARGIN = 0.1
 """The share of the training's extent by which a mesh may leave it without a warning."""
 
@@ -39,6 +41,16 @@ def check_scale(coords: NDArray[Any], recipe: Recipe, file: str) -> None:
         f"{file} must be of the size of the training's samples, a diagonal of {smallest:.6g} to"
         f" {largest:.6g} {unit}, got {size:.6g}{hint}"
     )
+
+
+def few_points(points: int, recipe: Recipe, file: str) -> list[str]:
+    least = recipe.points.draw.least
+    if points * _FEWER >= least:
+        return []
+    return [
+        f"{file} has {points:,} rows, and a training step saw at least {least:,}: the tokens of so"
+        " few are not those of the training; refine the mesh"
+    ]
 
 
 def unusual_places(coords: NDArray[Any], recipe: Recipe, file: str) -> list[str]:
