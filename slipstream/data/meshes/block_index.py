@@ -23,7 +23,7 @@ def changed_index(path: Path, files: Mapping[Path, str]) -> bytes:
     """The .vtm at `path` with other files in the place of those that `files` has, and no others.
 
     A .vtm that it names becomes a block inside it; arrays of the field data of that one are left
-    out, where VTK would not read them.
+    out, where VTK would not read them. Blocks without a file stay.
     """
     root = ElementTree.parse(path).getroot()
     _change(root, path.parent, {os.path.realpath(file): new for file, new in files.items()})
@@ -34,21 +34,18 @@ def _change(element: ElementTree.Element, folder: Path, files: Mapping[str, str]
     for child in list(element):
         if child.tag == "FieldData":
             continue
-        named = child.get("file") if child.tag == "DataSet" else None
+        named, inside = child.get("file") if child.tag == "DataSet" else None, folder
         if named and Path(named).suffix.lower() == ".vtm":
+            inside = (folder / named).parent
             _inline(child, folder / named)
-            _change(child, (folder / named).parent, files)
+        elif named and (new := files.get(os.path.realpath(folder / named))):
+            child.set("file", new)
         elif named:
-            child.set("file", files.get(os.path.realpath(folder / named), ""))
-        else:
-            _change(child, folder, files)
-        if (
-            child.tag == "DataSet"
-            and not child.get("file")
-            or child.tag == "Block"
-            and not len(child)
-        ):
             element.remove(child)
+        if len(child):
+            _change(child, inside, files)
+            if not len(child):  # nothing in it was chosen
+                element.remove(child)
 
 
 def _inline(element: ElementTree.Element, path: Path) -> None:
@@ -56,9 +53,8 @@ def _inline(element: ElementTree.Element, path: Path) -> None:
     inner = ElementTree.parse(path).getroot().find("vtkMultiBlockDataSet")
     del element.attrib["file"]
     element.tag = "Block"
-    element.extend(
-        [child for child in inner if child.tag != "FieldData"] if inner is not None else []
-    )
+    if inner is not None:
+        element.extend([child for child in inner if child.tag != "FieldData"])
 
 
 def _text(root: ElementTree.Element) -> bytes:
