@@ -22,36 +22,33 @@ def new_index(blocks: Sequence[tuple[str, str]]) -> bytes:
 def changed_index(path: Path, files: Mapping[Path, str]) -> bytes:
     """The .vtm at `path` with other files in the place of those that `files` has, and no others.
 
-    A .vtm that it names becomes a block inside it; arrays of the field data of that one are left
-    out, where VTK would not read them. Blocks without a file stay.
+    All blocks stay, those without a file empty, numbered without gaps: VTK reads no files of a
+    block that follows a gap. A .vtm that is named becomes a block; arrays of its field data are
+    left out, where VTK would not read them.
     """
     root = ElementTree.parse(path).getroot()
+    root.set("version", _ROOT["version"])  # without one VTK reads no blocks
     _change(root, path.parent, {os.path.realpath(file): new for file, new in files.items()})
     return _text(root)
 
 
 def _change(element: ElementTree.Element, folder: Path, files: Mapping[str, str]) -> None:
-    for child in list(element):
-        if child.tag == "FieldData":
-            continue
-        named, inside = child.get("file") if child.tag == "DataSet" else None, folder
+    blocks = [child for child in element if child.tag != "FieldData"]
+    for index, child in enumerate(blocks):
+        if element.tag != "VTKFile":
+            child.set("index", str(index))
+        named, inside = child.attrib.pop("file", "") if child.tag == "DataSet" else "", folder
         if named and Path(named).suffix.lower() == ".vtm":
             inside = (folder / named).parent
             _inline(child, folder / named)
         elif named and (new := files.get(os.path.realpath(folder / named))):
             child.set("file", new)
-        elif named:
-            element.remove(child)
-        if len(child):
-            _change(child, inside, files)
-            if not len(child):  # nothing in it was chosen
-                element.remove(child)
+        _change(child, inside, files)
 
 
 def _inline(element: ElementTree.Element, path: Path) -> None:
     """Make a block with the contents of a .vtm of an element that names it."""
     inner = ElementTree.parse(path).getroot().find("vtkMultiBlockDataSet")
-    del element.attrib["file"]
     element.tag = "Block"
     if inner is not None:
         element.extend([child for child in inner if child.tag != "FieldData"])

@@ -33,7 +33,8 @@ def find_inputs(paths: Sequence[Path | str], *, tell: OnError | None = None) -> 
     or a pattern (`runs/*.vtp`, `**/*.stl`) of such. A mesh found in a folder is named by its path
     below that folder, another one by its file. Where that gives two the same name, folders above
     are added (`run_1/body`), or the suffix to those in the same folder (`body_stl`). `tell` is
-    called with the error of each folder that cannot be read. ValueError where a path does not exist or gives no mesh.
+    called with the error of each folder that cannot be read. ValueError where a path does not
+    exist or gives no mesh.
     """
     found: dict[str, tuple[Path, Path]] = {}
     for path in paths:

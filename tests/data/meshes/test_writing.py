@@ -224,8 +224,10 @@ def test_where_the_output_is(tmp_path: Path) -> None:
     """Folders above are made; dots in a name are no suffix; a suffix in capitals is one."""
     source = write_xml(surface(), tmp_path / "mesh.vtp")
     for out, expected in (
-        ("new/folder/run", "new/folder/run.vtp"), ("run_0.5", "run_0.5.vtp"), ("OUT.VTP", "OUT.VTP"),
-    ):  # fmt: skip
+        ("new/folder/run", "new/folder/run.vtp"),
+        ("run_0.5", "run_0.5.vtp"),
+        ("OUT.VTP", "OUT.VTP"),
+    ):
         written = write_with_arrays(source, tmp_path / out, cell_arrays={"f": np.arange(13.0)})
         assert written == tmp_path / expected
         assert read_mesh(written, [Wanted("f", "cell", 1)]).info.cells == 13

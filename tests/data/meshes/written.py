@@ -1,4 +1,4 @@
-"""What must be true of a mesh that was written once more, by pyvista's own reading of both files."""
+"""What must be true of a mesh that was written once more, by what pyvista reads of both files."""
 
 from __future__ import annotations
 
