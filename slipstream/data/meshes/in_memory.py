@@ -113,7 +113,7 @@ def _leaves(data: Any) -> Iterator[Any]:
 
 
 def _copied(data: Any) -> Any:
-    """A copy that shares the arrays; VTK's own of a tree shares the data sets, too."""
+    """A copy that shares the arrays; VTK's own of a tree shares the data sets, too, before 9.3."""
     copy = data.NewInstance()
     copy.ShallowCopy(data)
     if data.IsA("vtkMultiBlockDataSet"):

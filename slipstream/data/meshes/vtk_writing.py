@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -166,11 +167,20 @@ def write_data(data: Any, path: Path, suffix: str, *, name: str) -> None:
     writer.SetInputData(data)
     with vtk_errors(name, "must be written whole, got an error of VTK's writer"):
         done = writer.Write()
-        code = writer.GetErrorCode()
-        if code == need("vtkmodules.vtkCommonMisc", "mesh").vtkErrorCode.OutOfDiskSpaceError:
-            raise OSError(errno.ENOSPC, "No space left on device", name)
-    if not done or code:
-        raise ValueError(f"{name} must be written whole, got VTK's error code {code}")
+        code = _system_error(writer.GetErrorCode())
+        if code:
+            raise OSError(code, os.strerror(code), name)
+    if not done or writer.GetErrorCode():
+        got = f"VTK's error code {writer.GetErrorCode()}"
+        raise ValueError(f"{name} must be written whole, got {got}")
+
+
+def _system_error(code: int) -> int:
+    """The number of the system's error, as of a full disk, in a code of VTK's writers; or 0."""
+    codes = need("vtkmodules.vtkCommonMisc", "mesh").vtkErrorCode
+    if code == codes.OutOfDiskSpaceError:
+        return errno.ENOSPC
+    return code if code < codes.FirstVTKErrorCode else 0
 
 
 def _name_for_xml(data: Any) -> None:

@@ -194,9 +194,8 @@ def test_a_full_disk(tmp_path: Path, kind: str) -> None:
     write_with_arrays(source, out, field_text={"a": "old"}, overwrite=True)
     for limit in (0, 1, 100, size // 2, size - 1):
         with file_sizes_below(limit), unchanged(tmp_path):
-            with pytest.raises((OSError, ValueError)) as raised:
+            with pytest.raises(OSError, match=f"(No space left|File too large).*'{out.name}'"):
                 write_with_arrays(source, out, **new)
-        assert "\n" not in str(raised.value) and out.name in str(raised.value), raised.value
     with file_sizes_below(size):
         write_with_arrays(source, out, **new)
 
@@ -215,6 +214,7 @@ def test_limits_on_memory_and_time(mesh: Path, tmp_path: Path) -> None:
     with unchanged(tmp_path), read_within(ReadLimits(seconds=1e-6)):
         with pytest.raises(ValueError, match="^writing out.vtp took more than the 1e-06 s that"):
             write_with_arrays(mesh, tmp_path / "out", cell_arrays={"f": many})
+    write_with_arrays(mesh, tmp_path / "first", cell_arrays={"f": CELLS})  # VTK is loaded
     with unchanged(tmp_path), read_within(ReadLimits(memory=0.001)):
         with pytest.raises(ValueError, match="^writing out.vtp needs more than the 0.001 GB that"):
             write_with_arrays(mesh, tmp_path / "out", cell_arrays={"f": many})

@@ -106,7 +106,7 @@ def test_points_and_arrays_are_not_copied() -> None:
 def test_trees_of_blocks() -> None:
     """Rows go to their blocks, also where a block is there twice, empty, or missing."""
     twice = mixed_surface()
-    inner = pv.MultiBlock({"b": surface(), "twice": twice, "empty": pv.PolyData()})
+    inner = pv.MultiBlock({"b": surface(), "twice": twice, "empty": pv.UnstructuredGrid()})
     data = pv.MultiBlock({"a": twice, "none": None, "inner": inner})
     assert mesh_of(data).info.points == 2 * twice.n_points + surface().n_points
     got = added(data)
