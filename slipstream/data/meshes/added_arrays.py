@@ -56,11 +56,11 @@ def checked_arrays(
 
 
 def check_texts(texts: Mapping[str, str]) -> None:
-    """Raise ValueError for text that VTK's field data cannot hold; it may have several lines."""
+    """Raise ValueError for text that VTK's field data cannot hold; tabs and lines may be in it."""
     for name, text in texts.items():
         check_name("the name of a text", name)
-        for line in text.splitlines():
-            check_shown(f"{name!r}", line)
+        if "\0" in text or not text.isascii() and text.encode(errors="replace").decode() != text:
+            raise ValueError(f"{name!r} must be text of whole letters, none zero, got {text!r}")
 
 
 def check_name(what: str, name: str) -> None:

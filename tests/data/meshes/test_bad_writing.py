@@ -121,7 +121,8 @@ def test_bad_arrays(mesh: Path, tmp_path: Path) -> None:
             ({"units": {"f": "m\0"}}, f"a unit {shown}"),
             ({"units": {"f": "m\x01"}}, f"a unit {shown}"),
             ({"field_text": {"": "x"}}, "the name of a text must have letters"),
-            ({"field_text": {"x": "a\0b"}}, f"'x' {shown}"),
+            ({"field_text": {"x": "a\0b"}}, "'x' must be text of whole letters, none zero, got"),
+            ({"field_text": {"x": "a\udce4"}}, "'x' must be text of whole letters, none zero, got"),
             ({"field_text": {"x\x01": "a"}}, f"the name of a text {shown}"),
         ):
             with pytest.raises(ValueError, match=f"^{says}"):

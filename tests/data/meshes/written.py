@@ -14,7 +14,7 @@ from slipstream.data.meshes import INTERNAL, Wanted, read_mesh, units_of, write_
 
 NAME, CELL_NAME = 'p̂ <pred> & "q" [Pa]', "heat flux (new)"
 UNITS = {NAME: "kg/(m·s²) <&>", CELL_NAME: "W/m²"}
-TEXT = {"made by <&>": 'a "model",\nsecond line ü'}
+TEXT = {"made by <&>": 'a "model",\n\tsecond line ü'}
 
 
 def field(x: NDArray[Any]) -> NDArray[np.float64]:
