@@ -223,11 +223,7 @@ def _named(meshes: Sequence[str], outputs: Outputs) -> list[MeshInput]:
     def tell(error: OSError) -> None:
         say(f"warning: {error.filename}: {error.strerror}", error=True)
 
-    own = earlier_outputs(outputs.records)
-    every = find_inputs(meshes, tell=tell)
-    named = [mesh for mesh in every if str(mesh.path.resolve()) not in own]
-    if not named:
-        raise ValueError(f"meshes must be others than those predicted before, got {meshes[0]}")
+    named = find_inputs(meshes, tell=tell, without=earlier_outputs(outputs.records))
     if outputs.single is not None and len(named) > 1:
         raise ValueError(
             f"--out must be a folder for {len(named)} meshes, got the file {outputs.single}"

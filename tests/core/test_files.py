@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slipstream.core.files import remove_partials, write_bytes, write_text
+from slipstream.core.files import remove_partials, write_bytes, write_text, written_aside
 from slipstream.core.locks import take_lock
 
 KILLED = """
@@ -35,6 +35,27 @@ def test_a_file_that_cannot_be_replaced_stays(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         write_text(tmp_path / "a.txt", "new")
     assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_file_that_another_process_writes(tmp_path: Path) -> None:
+    """It has its name only at the end; after an error the old one is there and nothing aside."""
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    for durable in (True, False):
+        with written_aside(path, durable=durable) as aside:
+            subprocess.run(["sh", "-c", 'printf new > "$0"', aside], check=True)
+            remove_partials(tmp_path, "a.txt")  # which another process may call
+            assert path.read_text() == "old" and aside.parent == tmp_path
+        assert path.read_text() == "new" and names(tmp_path) == ["a.txt"]
+        path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), written_aside(path) as aside:
+        aside.write_text("half")
+        raise KeyboardInterrupt
+    with pytest.raises(FileNotFoundError), written_aside(path) as aside:
+        aside.unlink()  # as VTK does where the disk is full
+    with pytest.raises(OSError, match=r"No space left on device: '.*a.txt'"), written_aside(path):
+        raise OSError(28, "No space left on device")
+    assert path.read_text() == "old" and names(tmp_path) == ["a.txt"]
 
 
 def test_what_a_killed_process_left_goes_and_nothing_else(tmp_path: Path) -> None:

@@ -56,6 +56,44 @@ def surface() -> pv.PolyData:
     return with_arrays(pv.PolyData(points, np.concatenate([*sides, *top, (6, *range(5, -1, -1))])))
 
 
+def mixed_surface() -> pv.PolyData:
+    """Two vertices, two lines, a triangle, a quadrangle, a pentagon, two strips; double points."""
+    draw = np.random.default_rng(1)
+    points = draw.normal(size=(16, 3))
+    points[11:14] = points[2:5]  # a seam: the same places once more
+    mesh = pv.PolyData(points, faces=[3, 0, 1, 2, 4, 2, 3, 4, 5, 5, 11, 12, 13, 14, 15])
+    mesh.verts = [1, 6, 1, 7]
+    mesh.lines = [2, 0, 9, 3, 8, 7, 6]
+    mesh.strips = [5, 0, 3, 6, 9, 10, 4, 10, 11, 12, 1]
+    return with_arrays(mesh)
+
+
+def quadratic_volume() -> pv.UnstructuredGrid:
+    """A quadratic tetrahedron, a tetrahedron, a quadratic hexahedron and a voxel."""
+    points = np.random.default_rng(2).normal(size=(40, 3))
+    cells = [(24, range(10)), (10, (3, 12, 11, 10)), (25, range(12, 32)), (11, range(32, 40))]
+    flat = np.concatenate([[len(corners), *corners] for _, corners in cells])
+    return with_arrays(pv.UnstructuredGrid(flat, np.array([kind for kind, _ in cells]), points))
+
+
+def odd_names(mesh: Any) -> Any:
+    """The mesh with names that XML and legacy files must encode, units, text and field data."""
+    draw = np.random.default_rng(3)
+    mesh.point_data['T <"K"> & [ü] %20'] = draw.normal(size=mesh.n_points)
+    mesh.cell_data["shear stress"] = draw.normal(size=(mesh.n_cells, 2)).astype(np.float32)
+    stress = mesh.cell_data.VTKObject.GetArray("shear stress")
+    stress.SetComponentName(0, "<x>")
+    stress.SetComponentName(1, "y & z")
+    stress.GetInformation().Set(stress.UNITS_LABEL(), "N/m²")
+    mesh.cell_data["group"] = [f"wall <{i}> &" for i in range(mesh.n_cells)]
+    mesh.field_data["time <s>"] = np.array([0.5, 1.5])
+    mesh.field_data["solver"] = ["simple & <old>", "two words"]
+    mesh.point_data.active_scalars_name = "Pressure (N/m²)"
+    mesh.point_data.active_vectors_name = "U"
+    mesh.cell_data.active_vectors_name = "flux"
+    return mesh
+
+
 def write_xml(
     mesh: Any,
     path: Path,

@@ -18,7 +18,8 @@ openfoam     OpenFOAM cases, read by VTK; messages: VTK's errors as exceptions
 requests     what VTK reads is asked for here; guard: of a process with limits (limits), which runs
              reader_process and answers by messaging with the arrays of a loaded mesh
 writing      a mesh written with arrays added: output_path, write_with_arrays; vtk_writing: by VTK,
-             block_rows: which rows of the arrays are in which block; block_index: the .vtm of them
+             added_arrays: the checks of what is added; block_rows: which rows are in which block;
+             block_files: a .vtm and its blocks on the disk; block_index: the content of the .vtm
 object_file  a data set made in memory, as a file: write_object
 in_memory    pyvista objects and numpy arrays as meshes: mesh_of, with_arrays; as_pyvista: of a file
 inputs       the meshes that a user names on a command line

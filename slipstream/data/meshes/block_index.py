@@ -22,43 +22,36 @@ def new_index(blocks: Sequence[tuple[str, str]]) -> bytes:
 def changed_index(path: Path, files: Mapping[Path, str]) -> bytes:
     """The .vtm at `path` with other files in the place of those that `files` has, and no others.
 
-    A .vtm that it names becomes a block inside it; arrays of the field data of that one are left
-    out, where VTK would not read them.
+    All blocks stay, those without a file empty, numbered without gaps: VTK reads no files of a
+    block that follows a gap. A .vtm that is named becomes a block; arrays of its field data are
+    left out, where VTK would not read them.
     """
     root = ElementTree.parse(path).getroot()
+    root.set("version", _ROOT["version"])  # without one VTK reads no blocks
     _change(root, path.parent, {os.path.realpath(file): new for file, new in files.items()})
     return _text(root)
 
 
 def _change(element: ElementTree.Element, folder: Path, files: Mapping[str, str]) -> None:
-    for child in list(element):
-        if child.tag == "FieldData":
-            continue
-        named = child.get("file") if child.tag == "DataSet" else None
+    blocks = [child for child in element if child.tag != "FieldData"]
+    for index, child in enumerate(blocks):
+        if element.tag != "VTKFile":
+            child.set("index", str(index))
+        named, inside = child.attrib.pop("file", "") if child.tag == "DataSet" else "", folder
         if named and Path(named).suffix.lower() == ".vtm":
+            inside = (folder / named).parent
             _inline(child, folder / named)
-            _change(child, (folder / named).parent, files)
-        elif named:
-            child.set("file", files.get(os.path.realpath(folder / named), ""))
-        else:
-            _change(child, folder, files)
-        if (
-            child.tag == "DataSet"
-            and not child.get("file")
-            or child.tag == "Block"
-            and not len(child)
-        ):
-            element.remove(child)
+        elif named and (new := files.get(os.path.realpath(folder / named))):
+            child.set("file", new)
+        _change(child, inside, files)
 
 
 def _inline(element: ElementTree.Element, path: Path) -> None:
     """Make a block with the contents of a .vtm of an element that names it."""
     inner = ElementTree.parse(path).getroot().find("vtkMultiBlockDataSet")
-    del element.attrib["file"]
     element.tag = "Block"
-    element.extend(
-        [child for child in inner if child.tag != "FieldData"] if inner is not None else []
-    )
+    if inner is not None:
+        element.extend([child for child in inner if child.tag != "FieldData"])
 
 
 def _text(root: ElementTree.Element) -> bytes:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.extras import need
+from slipstream.data.meshes.added_arrays import NOTHING, checked_arrays
 from slipstream.data.meshes.arrays import LOCATIONS, as_text
 from slipstream.data.meshes.mesh import Mesh
 from slipstream.data.meshes.openfoam import CASE
@@ -18,7 +19,6 @@ from slipstream.data.meshes.requests import Request, kind_of, name_of
 from slipstream.data.meshes.vtk_data import as_listed, attributes, info_of, joined_data
 from slipstream.data.meshes.vtk_files import check_not_empty, check_rows
 from slipstream.data.meshes.vtk_writing import add_arrays, load_blocks
-from slipstream.data.meshes.writing import NOTHING, checked_arrays
 
 _FORMS = "a pyvista or VTK data set, or numpy arrays (points,) or (points, cells)"
 
@@ -53,15 +53,10 @@ def with_arrays(
     It is a copy that shares points, cells and arrays with `data`, which does not change. ValueError
     for an array of another number of rows, or of a name that the mesh has already.
     """
-    held = checked_arrays(point_arrays, cell_arrays)
+    added = checked_arrays(point_arrays, cell_arrays, units)
     whole = _copied(_data_of(data))
-    added = [
-        ({"name": name, "location": location, "unit": units.get(name)}, values)
-        for location, arrays in zip(LOCATIONS, held, strict=True)
-        for name, values in arrays.items()
-    ]
     leaves = list(_leaves(whole))
-    if not leaves:
+    if not any(leaf.GetNumberOfPoints() for leaf in leaves):
         raise ValueError("the mesh must have at least one point, got none")
     add_arrays(leaves, added, "the mesh", deep=True)
     return need("pyvista", "mesh").wrap(whole)
@@ -118,7 +113,7 @@ def _leaves(data: Any) -> Iterator[Any]:
 
 
 def _copied(data: Any) -> Any:
-    """A copy that shares the arrays; VTK's own of a tree shares the data sets, too."""
+    """A copy that shares the arrays; VTK's own of a tree shares the data sets, too, before 9.3."""
     copy = data.NewInstance()
     copy.ShallowCopy(data)
     if data.IsA("vtkMultiBlockDataSet"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from slipstream.core.folders import OnError
@@ -25,20 +26,24 @@ class MeshInput:
     """A path without suffix, as `wing/run_1`, that no other mesh has: for the output."""
 
 
-def find_inputs(paths: Sequence[Path | str], *, tell: OnError | None = None) -> list[MeshInput]:
+def find_inputs(
+    paths: Sequence[Path | str], *, tell: OnError | None = None, without: Container[str] = ()
+) -> list[MeshInput]:
     """The meshes that are meant, each once, sorted by name.
 
     A path is a mesh file, an OpenFOAM case, a folder, in which all meshes are found however deep,
     or a pattern (`runs/*.vtp`, `**/*.stl`) of such. A mesh found in a folder is named by its path
-    below that folder, another one by its file; where that gives two the same name, the suffix is
-    added (`body_stl`), and if need be folders above. `tell` is called with the error of each folder
-    that cannot be read. ValueError where a path does not exist or gives no mesh.
+    below that folder, another one by its file. Where that gives two the same name, folders above
+    are added (`run_1/body`), or the suffix to those in the same folder (`body_stl`). `tell` is
+    called with the error of each folder that cannot be read. Meshes whose real path is in `without`
+    are left out. ValueError where a path does not exist or gives no mesh, and where none is left.
     """
     found: dict[str, tuple[Path, Path]] = {}
     for path in paths:
         for mesh, name in _meant(path, tell):
-            found.setdefault(os.path.realpath(case_folder(mesh) if is_case(mesh) else mesh),
-                             (mesh, name))  # fmt: skip
+            real = os.path.realpath(case_folder(mesh) if is_case(mesh) else mesh)
+            if real not in without:
+                found.setdefault(real, (mesh, name))
     if not found:
         raise ValueError("at least one mesh must be named, got none")
     names = _unique(list(found.values()))
@@ -82,10 +87,18 @@ def _kinds() -> str:
     return f"{', '.join(SUFFIXES)} or the folder of an OpenFOAM case"
 
 
+def _place(mesh: Path) -> Path:
+    """The file or the folder of the case, from the root and without `..`."""
+    return Path(os.path.abspath(case_folder(mesh) if is_case(mesh) else mesh))
+
+
+def _kind(mesh: Path) -> str:
+    return "case" if is_case(mesh) else mesh.suffix[1:].lower()
+
+
 def _stem(mesh: Path) -> Path:
-    if is_case(mesh):
-        return Path(case_folder(mesh.absolute()).name or "case")
-    return Path(mesh.stem)
+    place = _place(mesh)
+    return Path(place.name or "case") if is_case(mesh) else Path(place.stem)
 
 
 def _below(mesh: Path, folder: Path) -> Path:
@@ -94,26 +107,40 @@ def _below(mesh: Path, folder: Path) -> Path:
 
 def _unique(meshes: Sequence[tuple[Path, Path]]) -> list[str]:
     """A name for each mesh that no other one has, also where large letters are as small ones."""
-    names = [name.as_posix() for _, name in meshes]
-    longest = max(len(mesh.absolute().parts) for mesh, _ in meshes)
-    for above in range(longest):
+    places = [_place(mesh) for mesh, _ in meshes]
+    bare = [_place(mesh).parent / _stem(mesh) for mesh, _ in meshes]
+    beside = _repeated(map(str, bare))
+    bases = [
+        name.with_name(f"{name.name}_{_kind(mesh)}") if str(own).casefold() in beside else name
+        for (mesh, name), own in zip(meshes, bare, strict=True)
+    ]
+    names = [base.as_posix() for base in bases]
+    for above in range(1, max(len(place.parts) for place in places)):
         same = _repeated(names)
         for index in range(len(names)) if same else ():
             if names[index].casefold() in same:
-                names[index] = _longer(*meshes[index], above)
-    for index, name in enumerate(names):  # as /a/b.vtp beside a file that is called a_b.vtp
-        if name.casefold() in _repeated(names):
-            names[index] = f"{name}_{index}"
-    return names
+                names[index] = _longer(places[index], bases[index], above)
+    return _numbered(names)
 
 
-def _longer(mesh: Path, name: Path, above: int) -> str:
-    """The name with its suffix, and with this many of the folders above."""
-    suffix = mesh.suffix.lower()[1:] if not is_case(mesh) else ""
-    base = name.with_name(f"{name.name}_{suffix}") if suffix else name
-    where = (case_folder(mesh) if is_case(mesh) else mesh).absolute()
-    folders = where.parts[1 : len(where.parts) - len(name.parts)]
-    return Path(*folders[len(folders) - above :] if above else (), base).as_posix()
+def _longer(place: Path, base: Path, above: int) -> str:
+    """The name with this many of the folders above."""
+    folders = place.parts[1 : len(place.parts) - len(base.parts)]
+    return Path(*folders[max(0, len(folders) - above) :], base).as_posix()
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """With a number where they are still the same, as Body.vtp and body.vtp in one folder."""
+    same = _repeated(names)
+    taken = {name.casefold() for name in names}
+    numbered = []
+    for name in names:
+        if name.casefold() in same:
+            tries = (f"{name}_{number}" for number in count(1))
+            name = next(longer for longer in tries if longer.casefold() not in taken)
+            taken.add(name.casefold())
+        numbered.append(name)
+    return numbered
 
 
 def _repeated(names: Iterable[str]) -> set[str]:

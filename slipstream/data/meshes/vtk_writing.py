@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from slipstream.core.extras import need
 from slipstream.core.text import file_name, printable
-from slipstream.data.meshes.arrays import LOCATIONS, Location, as_text
+from slipstream.data.meshes.added_arrays import Added
+from slipstream.data.meshes.arrays import LOCATIONS, as_text
 from slipstream.data.meshes.block_rows import rows_of
 from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.openfoam import CASE, load_regions
@@ -50,25 +51,26 @@ def write_blocks(
     data = [block for _, block in blocks]
     if not any(block.GetNumberOfPoints() for block in data):
         raise ValueError(f"{name} must have at least one point, got none")
-    added = list(zip(request["arrays"], given, strict=True))
-    kept = add_arrays(data, added, name)
+    pairs = zip(request["arrays"], given, strict=True)
+    kept = add_arrays(data, [Added(**about, values=values) for about, values in pairs], name)
     for block in data:
         _add_text(block, request["text"], name)
     target, written = Path(request["target"]), []
-    for number, (block_name, block) in enumerate(blocks):
-        if request["suffix"] != ".vtm":
-            write_data(block, target, request["suffix"], name=request["out"])
-            break
-        file = f"{number:04d}-{file_name(block_name)}{xml_suffix(block)}"
-        write_data(block, target / file, xml_suffix(block), name=request["out"])
-        written.append([block_name, file])
+    if request["suffix"] != ".vtm":
+        (whole,) = data
+        write_data(whole, target, request["suffix"], name=request["out"])
+    else:
+        for number, (block_name, block) in enumerate(blocks):
+            file = f"{number:04d}-{file_name(block_name)}{xml_suffix(block)}"
+            write_data(block, target / file, xml_suffix(block), name=request["out"])
+            written.append([block_name, file])
     del kept
     return written
 
 
 def add_arrays(
     blocks: Sequence[Any],
-    added: Sequence[tuple[Mapping[str, Any], NDArray[Any]]],
+    added: Sequence[Added],
     name: str,
     *,
     deep: bool = False,
@@ -80,35 +82,36 @@ def add_arrays(
     """
     rows = rows_of(blocks)
     kept: list[Any] = []
-    for about, values in added:
-        location: Location = about["location"]
-        _check(blocks, about["name"], location, len(values), name)
+    for one in added:
+        _check(blocks, one, name)
         for block, own in zip(blocks, rows, strict=True):
-            part = np.ascontiguousarray(own.take(values, location))
+            part = np.ascontiguousarray(own.take(one.values, one.location))
             array = need("vtkmodules.util.numpy_support", "mesh").numpy_to_vtk(part, deep=deep)
-            array.SetName(about["name"])
-            if about["unit"]:
-                array.GetInformation().Set(array.UNITS_LABEL(), about["unit"])
-            attributes(block, location).AddArray(array)
+            array.SetName(one.name)
+            if one.unit:
+                array.GetInformation().Set(array.UNITS_LABEL(), one.unit)
+            attributes(block, one.location).AddArray(array)
             if not deep:
                 kept.append(part)
     return kept
 
 
-def _check(blocks: Sequence[Any], name: str, location: Location, rows: int, file: str) -> None:
+def _check(blocks: Sequence[Any], added: Added, file: str) -> None:
+    location = added.location
     full = [block for block in blocks if block.GetNumberOfPoints()]
     count = "GetNumberOfPoints" if location == "point" else "GetNumberOfCells"
     expected = sum(getattr(block, count)() for block in full)
-    if rows != expected:
+    if len(added.values) != expected:
         raise ValueError(
-            f"{name!r} must have a row for each of the {expected} {location}s of {file}, got {rows}"
+            f"{added.name!r} must have a row for each of the {expected} {location}s of {file}, got"
+            f" {len(added.values)}"
         )
     for block in blocks:
         held = attributes(block, location)
-        if name in (_name(held.GetAbstractArray(i)) for i in range(held.GetNumberOfArrays())):
+        if added.name in (_name(held.GetAbstractArray(i)) for i in range(held.GetNumberOfArrays())):
             raise ValueError(
-                f"{name!r} must be a new name, got one that an array at the {location}s of {file}"
-                " has already"
+                f"{added.name!r} must be a new name, got one that an array at the {location}s of"
+                f" {file} has already"
             )
 
 
@@ -140,7 +143,7 @@ def xml_suffix(data: Any) -> str:
 
 
 def write_data(data: Any, path: Path, suffix: str, *, name: str) -> None:
-    """Write a data set; `name` stands for the file in errors.
+    """Write a data set, of which names of arrays may change; `name` is that of the file in errors.
 
     XML is written as appended raw values with 64-bit lengths, compressed by zlib at level 1: of a
     volume of a million hexahedra with p and U that is 38 MB in 0.7 s, against 99 MB in 0.2 s
@@ -153,6 +156,7 @@ def write_data(data: Any, path: Path, suffix: str, *, name: str) -> None:
         kind = next(kind for kind, own in WRITTEN_AS.items() if own == suffix)
         if not data.IsA(kind):
             raise ValueError(f"{name} must hold {kind[3:]}, got {data.GetClassName()[3:]}")
+        _name_for_xml(data)
         writer = getattr(need("vtkmodules.vtkIOXML", "mesh"), f"vtkXML{kind[3:]}Writer")()
         writer.SetDataModeToAppended()
         writer.EncodeAppendedDataOff()
@@ -162,40 +166,32 @@ def write_data(data: Any, path: Path, suffix: str, *, name: str) -> None:
     writer.SetFileName(str(path))
     writer.SetInputData(data)
     with vtk_errors(name, "must be written whole, got an error of VTK's writer"):
-        with _names_for(data, suffix):
-            done = writer.Write()
-        code = writer.GetErrorCode()
-        if code == need("vtkmodules.vtkCommonMisc", "mesh").vtkErrorCode.OutOfDiskSpaceError:
-            raise OSError(errno.ENOSPC, "No space left on device", name)
-    if not done or code:
-        raise ValueError(f"{name} must be written whole, got VTK's error code {code}")
+        done = writer.Write()
+        code = _system_error(writer.GetErrorCode())
+        if code:
+            raise OSError(code, os.strerror(code), name)
+    if not done or writer.GetErrorCode():
+        got = f"VTK's error code {writer.GetErrorCode()}"
+        raise ValueError(f"{name} must be written whole, got {got}")
 
 
-@contextmanager
-def _names_for(data: Any, suffix: str) -> Iterator[None]:
-    """Names of arrays and components as VTK must be given them for XML, for a while.
+def _system_error(code: int) -> int:
+    """The number of the system's error, as of a full disk, in a code of VTK's writers; or 0."""
+    codes = need("vtkmodules.vtkCommonMisc", "mesh").vtkErrorCode
+    if code == codes.OutOfDiskSpaceError:
+        return errno.ENOSPC
+    return code if code < codes.FirstVTKErrorCode else 0
 
-    VTK 9.7 writes them into XML as they are; legacy files get them encoded.
-    """
-    if suffix == ".vtk":
-        yield
-        return
-    before = []
+
+def _name_for_xml(data: Any) -> None:
+    """Give arrays and components the names that VTK must have for XML: 9.7 writes them there as
+    they are, without quoting < and &. Legacy files get them encoded."""
     for array in _all_arrays(data):
-        components = range(array.GetNumberOfComponents() if array.HasAComponentName() else 0)
-        given = {c: text for c in components if (text := array.GetComponentName(c)) is not None}
-        before.append((array, array.GetName(), given))
         if array.GetName():
             array.SetName(_in_xml(_name(array)))
-        for component, text in given.items():
-            array.SetComponentName(component, _in_xml(as_text(text)))
-    try:
-        yield
-    finally:
-        for array, name, given in reversed(before):
-            array.SetName(name)
-            for component, text in given.items():
-                array.SetComponentName(component, text)
+        for component in range(array.GetNumberOfComponents() if array.HasAComponentName() else 0):
+            if (text := array.GetComponentName(component)) is not None:
+                array.SetComponentName(component, _in_xml(as_text(text)))
 
 
 def _all_arrays(data: Any) -> Iterator[Any]:

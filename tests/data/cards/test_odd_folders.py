@@ -3,9 +3,6 @@ letters. The card that it writes finds the same samples."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -72,20 +69,6 @@ def test_a_link_to_nothing(names: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "none" / "x.vtu").symlink_to(tmp_path / "gone.vtu")
     with pytest.raises(ValueError, match="none must hold meshes .*: x.vtu is a link to a file"):
         look_at(tmp_path / "none")
-
-
-@pytest.fixture
-def folder_of_a_user() -> Iterator[Path]:
-    """A folder of a user whom modes bind, which they do not the superuser."""
-    with tempfile.TemporaryDirectory() as name:
-        user = os.geteuid()
-        try:
-            if user == 0:
-                os.chown(name, 65534, 65534)
-                os.seteuid(65534)
-            yield Path(name)
-        finally:
-            os.seteuid(user)
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o444])
