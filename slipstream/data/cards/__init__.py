@@ -18,7 +18,14 @@ from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
 from slipstream.data.cards.folder_look import FolderLook, look_at
 from slipstream.data.cards.original import OriginalMesh, has_card, original_mesh
 from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
-from slipstream.data.cards.roles import role_of
+from slipstream.data.cards.roles import (
+    Numbers,
+    is_openfoam,
+    role_of,
+    split_unit,
+    vectors_of_scalars,
+)
+from slipstream.data.cards.roles import guess as guess_role
 from slipstream.data.cards.shape import Shape
 from slipstream.data.cards.source import MeshSource, normals_warning
 from slipstream.data.cards.types import ArrayValue, Card, ComputedValue
@@ -32,15 +39,20 @@ __all__ = [
     "FileLook",
     "FolderLook",
     "MeshSource",
+    "Numbers",
     "OriginalMesh",
     "ParameterLook",
     "Shape",
     "draft_card",
+    "guess_role",
     "has_card",
+    "is_openfoam",
     "look_at",
     "look_at_file",
     "normals_warning",
     "original_mesh",
     "read_card",
     "role_of",
+    "split_unit",
+    "vectors_of_scalars",
 ]
