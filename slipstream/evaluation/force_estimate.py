@@ -1,13 +1,15 @@
 """Forces from some of the faces of a surface, drawn at random, with an interval for each.
 
-A sum over n faces is estimated by n times the mean over k that were drawn without replacement
-(Horvitz and Thompson): unbiased whatever the field, and all that it takes of the other faces is
-their number. A ratio to the known area would be biased, and has a smaller variance only where the
-force of a face goes with its area, which that of a pressure of changing sign does not.
+A sum over n faces is estimated by the mean over k that were drawn of the value of a face over the
+chance to draw it (Horvitz and Thompson): unbiased whatever the field. Faces are drawn in one of two
+ways. Uniformly without replacement, as the rows of a store: the chance is 1 / n. Or, where the
+areas of all faces are known, by area with replacement (`draw_by_area`): then the values are
+stresses times the whole area, and faces that are large by chance spoil nothing. A ratio of uniform
+draws to the known area would be biased.
 
 The interval is a bootstrap's of the studentised mean, symmetric: areas of a mesh differ by orders
-of magnitude, and on such values Student's interval is too short (docs/forces.md). The draws of the
-bootstrap are a function of the seed.
+of magnitude, and on such values Student's interval is too short (docs/forces.md has the figures).
+The draws of the bootstrap are a function of the seed.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.core.plain_checks import check_whole
 from slipstream.evaluation.force_conventions import Conventions
 from slipstream.evaluation.force_reference import FlowReference
 from slipstream.evaluation.force_result import COEFFICIENTS
@@ -33,6 +34,7 @@ Values = NDArray[np.float64]
 FEWEST = 30
 """Faces from which an interval is made."""
 _RESAMPLES = 999
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,22 @@ class Interval:
     value: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How faces were drawn: uniformly without replacement, or by area with replacement."""
+
+    faces: int
+    """Of the whole surface."""
+    area: float | None = None
+    """Of the whole surface, if each face was drawn with a chance that is its share of it."""
+
+    def weighted(self, values: Values, vectors: Values) -> Values:
+        """Values of faces (k, 3) over the chance to draw each."""
+        if self.area is None:
+            return values * self.faces
+        return values * (self.area / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -65,27 +83,28 @@ def estimate_forces(
     shear: Values | None,
     reference: FlowReference,
     conventions: Conventions,
+    draw: Draw,
     *,
-    faces: int,
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> ForceEstimate:
-    """Forces on a surface of `faces` faces from k of them, drawn at random without replacement.
+    """Forces on a whole surface from k faces of it that were drawn at random.
 
-    `vectors` are the area vectors (k, 3) out of the body, pressure (k,) and shear (k, 3) the values
-    on these faces. ValueError for fewer than 30 faces, or more than there are.
+    `vectors` are their area vectors (k, 3) out of the body, pressure (k,) and shear (k, 3) the
+    values on them. ValueError for fewer than 30, and for more without replacement than there are.
     """
-    check_whole("faces", faces, 1)
-    if not FEWEST <= len(vectors) <= faces:
+    drawn = len(vectors)
+    if drawn < FEWEST or (draw.area is None and drawn > draw.faces):
+        most = "" if draw.area is not None else f" and at most {draw.faces:,}"
         raise ValueError(
-            f"an estimate must be made from {FEWEST} to all {faces} faces, got {len(vectors)}"
+            f"forces must be estimated from at least {FEWEST}{most} faces, got {drawn:,}"
         )
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
     each = sum(contributions(vectors, pressure, shear, reference, conventions))
     whole = mirror(np.asarray(each), np.zeros(3), reference)[0]
-    along = whole @ reference.axes.T  # (k, 3)
-    intervals = [total_interval(along[:, i], faces, confidence, seed) for i in range(3)]
+    along = draw.weighted(whole @ reference.axes.T, vectors)  # (k, 3)
+    kept = 1.0 if draw.area is not None else 1 - drawn / draw.faces
+    intervals = [mean_interval(along[:, i], kept, confidence) for i in range(3)]
     form = common_form(reference, conventions, shear is not None)
     stress, coefficients = dynamic_pressure(form, reference), {}
     if stress is not None and reference.area is not None:
@@ -95,24 +114,41 @@ def estimate_forces(
             for name, one in zip(COEFFICIENTS, intervals, strict=True)
         }
     named = dict(zip(("drag", "side", "lift"), intervals, strict=True))
-    return ForceEstimate(len(vectors), faces, confidence, named, coefficients)
+    return ForceEstimate(drawn, draw.faces, confidence, named, coefficients)
 
 
-def total_interval(values: Values, count: int, confidence: float, seed: int) -> Interval:
-    """The sum of `count` numbers from some of them, drawn at random without replacement."""
-    drawn = len(values)
-    mean, spread = float(values.mean()), float(values.std(ddof=1))
-    error = count * spread * ((1 - drawn / count) / drawn) ** 0.5
-    width = error * _studentised(values, mean, confidence, seed) if spread > 0 else 0.0
-    return Interval(count * mean, count * mean - width, count * mean + width)
+def draw_by_area(areas: Values, count: int, seed: int = 0) -> NDArray[np.int64]:
+    """Faces drawn with replacement, each with a chance that is its share of the area, (count,)."""
+    ends = np.cumsum(areas)
+    at = np.random.default_rng(seed).random(count) * ends[-1]
+    return np.searchsorted(ends, at, side="right").astype(np.int64)
 
 
-def _studentised(values: Values, mean: float, confidence: float, seed: int) -> float:
-    """How many standard errors the mean is off by at most, with this confidence."""
-    draw = np.random.default_rng(seed)
-    sizes = np.empty(_RESAMPLES)
-    for index in range(_RESAMPLES):
-        again = values[draw.integers(0, len(values), len(values))]
-        error = again.std(ddof=1) / len(values) ** 0.5
-        sizes[index] = abs(again.mean() - mean) / error if error > 0 else np.inf
-    return float(np.quantile(sizes, confidence, method="higher"))
+def mean_interval(
+    values: Values, kept: float = 1.0, confidence: float = 0.95, seed: int = 0
+) -> Interval:
+    """The mean of what values (k,) were drawn from. `kept` is the share of the variance that is
+    left by drawing without replacement: 1 - k / n."""
+    mean = float(values.mean())
+    centred = values - mean
+    spread = float(centred.std(ddof=1))
+    width = 0.0
+    if spread > 0 and kept > 0:
+        error = spread * (kept / len(values)) ** 0.5
+        width = error * _studentised(centred / spread, confidence, seed)
+    return Interval(mean, mean - width, mean + width)
+
+
+def _studentised(values: Values, confidence: float, seed: int) -> float:
+    """How many standard errors the mean of values like these (of mean 0) is off by at most."""
+    count = len(values)
+    generator = np.random.default_rng(seed)
+    rows = max(1, _CHUNK // count)
+    sizes = []
+    for first in range(0, _RESAMPLES, rows):
+        shape = (min(rows, _RESAMPLES - first), count)
+        again = values[generator.integers(0, count, shape, dtype=np.int32)]
+        error = again.std(1, ddof=1) / count**0.5
+        off = np.abs(again.mean(1))
+        sizes.append(np.divide(off, error, out=np.full_like(off, np.inf), where=error > 0))
+    return float(np.quantile(np.concatenate(sizes), confidence, method="higher"))

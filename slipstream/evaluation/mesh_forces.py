@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.core.plain_checks import check_choice
+from slipstream.data.cards import is_openfoam
 from slipstream.data.meshes import (
     INTERNAL,
     is_case,
@@ -122,7 +123,13 @@ def read_surface(
     forms = _forms(path, arrays, values, names, reference.speed, choices)
     tau = values[1] if shear else None
     conventions, doubts = find_conventions(
-        forms[0], forms[-1], tau, faces, reference.axes[0], flip_shear=choices.flip_shear
+        forms[0],
+        forms[-1],
+        tau,
+        faces,
+        reference.axes[0],
+        flip_shear=choices.flip_shear,
+        openfoam=shear is not None and is_openfoam([shear.name]),
     )
     return SurfaceFields(
         faces,
