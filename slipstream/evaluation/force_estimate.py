@@ -21,14 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.evaluation.force_conventions import Conventions
+from slipstream.evaluation.force_forms import common_form, dynamic_pressure
 from slipstream.evaluation.force_reference import FlowReference
 from slipstream.evaluation.force_result import COEFFICIENTS
-from slipstream.evaluation.forces import (
-    common_form,
-    contributions,
-    dynamic_pressure,
-    mirror,
-)
+from slipstream.evaluation.forces import contributions, mirror
 
 Values = NDArray[np.float64]
 FEWEST = 30

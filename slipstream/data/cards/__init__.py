@@ -4,6 +4,7 @@
     folder -> look_at -> FolderLook -> draft_card -> card.yaml
 
 card, types      the card, read and checked
+reference        values of a card that forces are made coefficients with
 patterns         where the files of a sample are; parameters: numbers of a sample, from tables
 tables           CSV and text with parameters; inputs: whether a parameter is an input of the flow
 rows, source     from the files of a sample to its rows; a card as a source of samples
