@@ -114,6 +114,15 @@ def test_units_of_the_file_are_taken(tmp_path: Path, command: Command) -> None:
     assert "warning: there is no shear" in said.out and "Cd" not in said.out
 
 
+def test_a_named_array_is_a_pressure_whatever_its_name(tmp_path: Path, command: Command) -> None:
+    p, tau = fields(body())
+    body(p=0 * p, a=100 * p, b=-tau).save(tmp_path / "own.vtp")
+    said = command("forces", tmp_path / "own.vtp", "--pressure", "a", "--shear", "b")
+    assert "pressure: dimensional (a guess, the usual one; gauge" in said.out
+    assert "shear: dimensional (a guess, like the pressure)" in said.out
+    assert "the traction on the fluid (its mean is against the flow by 0.905" in said.out
+
+
 def test_a_case_by_its_patches_and_dimensions(tmp_path: Path, command: Command) -> None:
     case = write_case(tmp_path / "case")
     field = case / "10" / "p"
