@@ -163,9 +163,9 @@ def mirror(force: Values, moment: Values, reference: FlowReference) -> tuple[Val
     axis = AXES.index(reference.mirror)
     across = np.eye(3)[axis]
     offset = reference.centre[axis] * across
-    in_plane = moment + np.cross(offset, force)  # about the centre's foot in the plane
     doubled = 2 * force * (1 - across)
-    return doubled, 2 * in_plane * across - np.cross(offset, doubled)
+    # About the centre's foot in the plane the moment is along the axis alone: moved from there.
+    return doubled, 2 * moment * across - np.cross(offset, doubled)
 
 
 def _sum(values: Values) -> Values:
