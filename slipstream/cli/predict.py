@@ -25,8 +25,8 @@ from slipstream.data.meshes import SUFFIXES, MeshInput, ReadLimits, find_inputs,
 from slipstream.inference.designs import Designs
 from slipstream.inference.many import MeshResult, Outputs, earlier_outputs, predict_many
 from slipstream.inference.mesh_fields import InputChoices
-from slipstream.inference.mesh_forces import ForceChoices
 from slipstream.inference.predict import Choices, recipe_of
+from slipstream.inference.prediction_forces import ForceWishes
 from slipstream.inference.queries import Line, Plane
 from slipstream.inference.wishes import Wishes
 from slipstream.runs.model_file import TrainedModel, load_model
@@ -147,7 +147,7 @@ def predict(
             " with --forces, got no --forces"
         )
     wishes = Wishes(
-        ForceChoices(given, flip_shear) if forces else None,
+        ForceWishes(given, flip_shear) if forces else None,
         tuple(map(Plane.parse, plane or ())),
         tuple(map(Line.parse, line or ())),
         tuple(points or ()),

@@ -4,7 +4,7 @@ mesh_fields   from a mesh and the recipe of a model to the model's inputs; mesh_
               that are read; oddities: what is unlike the training
 densities     from which points the tokens come: all, or subsets as dense as in training
 predict       the fields on a mesh, a file or in memory; prediction: what comes of it
-derived       pressure and friction coefficients from predicted fields; mesh_forces: forces
+derived       pressure and friction coefficients from predicted fields; prediction_forces: forces
 queries       planes, lines and other points at which a flow is asked; slice_arrays: its slices
 output        a prediction written onto its mesh; array_names: names that are free there
 wishes        what is made of a prediction besides the mesh; designs: a table of parameters

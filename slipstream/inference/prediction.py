@@ -83,9 +83,9 @@ class MeshPrediction:
         pressure, mirror. Those that are not given come from the card and the parameters of the
         model. ValueError where the model predicts no pressure on a surface.
         """
-        from slipstream.inference.mesh_forces import ForceChoices, prediction_forces
+        from slipstream.inference.prediction_forces import ForceWishes, prediction_forces
 
-        choices = ForceChoices(reference, flip_shear)
+        choices = ForceWishes(reference, flip_shear)
         return prediction_forces(self, choices).predicted
 
     def named_arrays(self, taken: set[str]) -> dict[str, NDArray[Any]]:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from slipstream.core.files import write_bytes
 from slipstream.data.cards import read_table
 from slipstream.data.meshes import output_path, with_arrays, write_object
-from slipstream.inference.mesh_forces import ForceChoices, prediction_forces
 from slipstream.inference.output import write_prediction_mesh
 from slipstream.inference.predict import Choices
 from slipstream.inference.prediction import MeshPrediction
+from slipstream.inference.prediction_forces import ForceWishes, prediction_forces
 from slipstream.inference.queries import Line, Plane, ask, ask_plane, ask_points, distance_along
 from slipstream.runs.model_file import TrainedModel
 
@@ -28,7 +28,7 @@ _COMPONENTS = {1: ("",), 2: ("_x", "_y"), 3: ("_x", "_y", "_z")}
 
 @dataclass(frozen=True)
 class Wishes:
-    forces: ForceChoices | None = None
+    forces: ForceWishes | None = None
     planes: tuple[Plane, ...] = ()
     lines: tuple[Line, ...] = ()
     points: tuple[Path, ...] = ()

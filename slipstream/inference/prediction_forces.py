@@ -26,7 +26,7 @@ from slipstream.runs.recipe import TargetRecipe
 
 
 @dataclass(frozen=True)
-class ForceChoices:
+class ForceWishes:
     """What a user says about forces."""
 
     reference: Mapping[str, Any] = field(default_factory=dict)
@@ -42,10 +42,10 @@ class PredictedForces:
 
 
 def prediction_forces(
-    prediction: MeshPrediction, choices: ForceChoices | None = None
+    prediction: MeshPrediction, choices: ForceWishes | None = None
 ) -> PredictedForces:
     """Raises ValueError where the model predicts no pressure on a surface, or not on all of it."""
-    choices = choices or ForceChoices()
+    choices = choices or ForceWishes()
     pressure, shear = (_target(prediction, quantity) for quantity in ("pressure", "shear"))
     if pressure is None:
         raise ValueError(
@@ -69,7 +69,13 @@ def prediction_forces(
         None if values[1] is None else faces.values("shear", values[1], prediction.location, 3)
     )
     conventions, warnings = find_conventions(
-        stated[0], stated[1], on_faces, faces, reference.axes[0], flip_shear=choices.flip_shear
+        stated[0],
+        stated[1],
+        on_faces,
+        faces,
+        reference.axes[0],
+        flip_shear=choices.flip_shear,
+        openfoam=shear is not None and _is_openfoam(shear),
     )
 
     def forces(p: NDArray[Any], tau: NDArray[Any] | None) -> Forces:
@@ -116,6 +122,12 @@ def _floats(value: Any) -> Any:
 def _target(prediction: MeshPrediction, quantity: str) -> TargetRecipe | None:
     targets = prediction.recipe.targets
     return next((target for target in targets if target.quantity == quantity), None)
+
+
+def _is_openfoam(shear: TargetRecipe) -> bool:
+    """Whether a model learned OpenFOAM's shear, the traction on the fluid, by its array's name."""
+    arrays = shear.array.arrays if shear.array is not None else ()
+    return any(name.startswith("wallShearStress") for name in arrays)
 
 
 def _faces(prediction: MeshPrediction) -> Faces:
