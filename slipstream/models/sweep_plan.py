@@ -57,8 +57,7 @@ class SweepPlan:
             "device": f"their streams ({size}) stay on the device",
             "host": f"their streams ({size}) wait in host memory",
             "file": f"their streams ({size}) wait in a file in {self.folder}",
-            "recompute": "their streams are computed again in every sweep, as memory and disk have"
-            f" no {size}",
+            "recompute": f"their streams ({size}) are not kept but computed again in every sweep",
         }
         return f"{self.points:,} points in {chunks:,} chunks of {self.chunk:,}; {where[self.place]}"
 
