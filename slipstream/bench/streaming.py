@@ -81,8 +81,8 @@ def run_streaming(
         work = partial(measure_streaming, device=device)
         for _, outcome in run_tasks([[case]], work, workers=1, limit_s=LONGEST_S):
             fields = {
-                "name": case.name, "case": case.as_json(), "gate": None, "result": None, "device": None,
-                "error": outcome.error, **(outcome.result or {}),
+                "name": case.name, "case": case.as_json(), "gate": None, "result": None,
+                "device": None, "error": outcome.error, **(outcome.result or {}),
             }  # fmt: skip
             yield append_record(out, "streaming", {**fields, **common})
 

@@ -80,7 +80,8 @@ class HostParking:
             self._leaving.popleft()[0].synchronize()
 
     def get(self, chunk: int) -> Tensors:
-        ready, tensors = self._coming.pop(chunk, None) or self._fetch(chunk)
+        coming = self._coming.pop(chunk, None)
+        ready, tensors = self._fetch(chunk) if coming is None else coming
         torch.cuda.current_stream(self._device).wait_event(ready)
         if chunk + 1 in self._held and chunk + 1 not in self._coming:
             self._coming[chunk + 1] = self._fetch(chunk + 1)
