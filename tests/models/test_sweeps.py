@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,24 @@ def test_a_failed_last_write_is_not_missed(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(OSError, match="Input/output error"):
         parking.get(0)
     parking.close()
+
+
+def test_an_error_inside_a_sweep_frees_the_parking(tmp_path: Path) -> None:
+    model, (coords, features) = trained("baseline"), cloud(20)
+
+    def read(first: int, end: int) -> tuple[Tensor, Tensor]:
+        if first == 15:
+            raise ValueError("the file was cut short")
+        return coords[:, first:end], features[:, first:end]
+
+    def held() -> tuple[int, int]:
+        files = Path("/proc/self/fd")
+        return threading.active_count(), len(list(files.iterdir())) if files.is_dir() else 0
+
+    before = held()
+    with pytest.raises(ValueError, match="cut short"):
+        encode(model, Points(20, read), Sweeping(5, "file", tmp_path))
+    assert held() == before, "threads and open files"
 
 
 def test_no_chunk_is_held_for_its_form() -> None:
