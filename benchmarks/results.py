@@ -55,10 +55,10 @@ def add(file: Path) -> None:
         kept.write_bytes(lzma.compress(file.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
         return
     kept = H200 / file.name
-    records = read(file)
+    records, kind = read(file), "streaming" if file.name == "streaming.jsonl" else "bench"
     for record in records:
-        if record["kind"] != "bench":
-            raise ValueError(f"{file} must hold records of kind 'bench', got {record['kind']!r}")
+        if record["kind"] != kind:
+            raise ValueError(f"{file} must hold records of kind {kind!r}, got {record['kind']!r}")
     rows = newest((read(kept) if kept.exists() else []) + records)
     kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
@@ -86,6 +86,7 @@ def tables() -> dict[str, list[str]]:
         "Memory alone": beside_flashslice(beside, times=False),
         "Against our own eager reference": beside_reference(with_reference),
         "On a CPU": beside_peers_on_a_cpu(read(CPU / "cpu.jsonl")),
+        "Streaming on a CPU": streamed(read(CPU / "streaming.jsonl")),
     }
 
 
@@ -133,6 +134,22 @@ def beside_peers_on_a_cpu(records: list[Record]) -> list[str]:
         cells = [f"{who['cpu_s']:.2f} ({who['peak_gb']:.2f})" for who in (ours, *peers)]
         cells.append(", ".join(quotient(peer, ours, "cpu_s") for peer in peers))
         cells.append(", ".join(quotient(ours, peer, "peak_gb") for peer in peers))
+        lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
+    return lines
+
+
+def streamed(records: list[Record]) -> list[str]:
+    """Memory and time of points that were streamed."""
+    lines = [
+        "| case | parked, GB | peak above the model, MB | CPU s | points per CPU s | wall s"
+        " | commit |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for record in records:
+        result = record["result"]
+        parked = 0 if result["place"] == "recompute" else result["parked_gb"]
+        cells = [f"{parked:.2f}", f"{1000 * result['peak_gb']:.0f}", f"{result['cpu_s']:.0f}"]
+        cells += [f"{result['points_per_cpu_second']:,.0f}", f"{result['wall_s']:.0f}"]
         lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
     return lines
 

@@ -1,1 +1,1 @@
-"""Measurements of the kernels and the model, and the tuning of tiles."""
+"""Measurements of the kernels, the model and streaming, and the tuning of tiles."""

@@ -2,6 +2,7 @@
 
 run_evaluation   the evaluation of runs: measured, recorded beside the run, not repeated
 measure          the three measures; evaluate: errors of a model on batches
+streamed         whole samples that have more points than are taken at a time
 predict_sample   the prediction on one sample, for pictures; vtk_export: for ParaView
 slices           entropy and use of the slices; locality: what a pointwise model can reach
 forces           forces of a surface from pressure and shear; force_result: what they are;

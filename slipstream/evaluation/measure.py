@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,9 +17,12 @@ from torch import Tensor
 
 from slipstream.data.batches import Batch, PointDataset
 from slipstream.data.store import Schema, Store
-from slipstream.metrics import Errors, Groups, Order, error_sums
+from slipstream.evaluation.streamed import Kinds, is_streamed, streamed_errors, sums_by_kind
+from slipstream.metrics import Errors
 from slipstream.runs.evaluation_file import Number, Protocol, number_name
 from slipstream.runs.model_file import TrainedModel
+from slipstream.runs.stored_sample import StoredSample
+from slipstream.runs.tokens import Tokens
 
 MEASURES = ("composite", "L1", "L2")
 POINTS_AT_ONCE = 65_536
@@ -33,6 +36,8 @@ class MeasuredErrors:
     """The errors of one model: by measure, one for each repeat."""
 
     errors: Mapping[str, tuple[Errors, ...]]
+    tokens: Mapping[str, Tokens] = field(default_factory=dict)
+    """Of the samples that were streamed, by name: their predictions need no other pass."""
 
     def numbers(self) -> list[Number]:
         composite = _finite(e.mean() for e in self.errors["composite"])
@@ -119,42 +124,47 @@ def measure(
     dataset: PointDataset,
     protocol: Protocol,
     on_sample: OnSample = lambda done, total: None,
+    chunk: int | None = None,
 ) -> MeasuredErrors:
-    """All three measures on every sample of the split, in fp32."""
+    """All three measures on every sample of the split, in fp32.
+
+    A whole sample of more points than a chunk is streamed, in bounded memory: the same numbers up
+    to the order of sums. `chunk` is 32,768, or 262,144 on a GPU, unless given.
+    """
     schema = trained.schema
-    kinds: dict[str, tuple[Groups, Order]] = {
+    kinds: Kinds = {
         "composite": (schema.target_groups, 1),
         "L1": (variables(schema), 1),
         "L2": (variables(schema), 2),
     }
     by_repeat: dict[str, list[Errors]] = {name: [] for name in MEASURES}
+    tokens: dict[str, Tokens] = {}
     total = protocol.repeats * len(dataset)
     for repeat in range(protocol.repeats):
         parts = []
         for indices in dataset.in_batches(POINTS_AT_ONCE):
-            batch = dataset.__getitems__([(repeat, index) for index in indices])
-            parts.append(_errors_of(trained, batch, kinds))
+            samples = [StoredSample(dataset.store, dataset.samples[index]) for index in indices]
+            if is_streamed(trained, protocol, samples[0].count, chunk):
+                for sample in samples:
+                    errors, tokens[sample.name] = streamed_errors(trained, sample, kinds, chunk)
+                    parts.append(errors)
+            else:
+                batch = dataset.__getitems__([(repeat, index) for index in indices])
+                parts.append(_errors_of(trained, batch, kinds))
             on_sample(repeat * len(dataset) + indices[-1] + 1, total)
         for name, (groups, _) in kinds.items():
             by_repeat[name].append(Errors.joined(groups, [part[name] for part in parts]))
-    return MeasuredErrors({name: tuple(errors) for name, errors in by_repeat.items()})
+    return MeasuredErrors({name: tuple(own) for name, own in by_repeat.items()}, tokens)
 
 
 @torch.no_grad()
-def _errors_of(
-    trained: TrainedModel, batch: Batch, kinds: Mapping[str, tuple[Groups, Order]]
-) -> dict[str, Errors]:
+def _errors_of(trained: TrainedModel, batch: Batch, kinds: Kinds) -> dict[str, Errors]:
     batch = batch.to(trained.device, trained.config.dtype)
-    targets = trained.normaliser.targets
     prediction: Tensor = trained.normalised(*batch.inputs)
-    normalised = prediction, targets.forward(batch.targets)
-    # As stored: relative errors stay the same where targets were divided by a number a sample.
-    physical = targets.inverse(prediction), batch.targets
-    errors = {}
-    for name, (groups, order) in kinds.items():
-        pair = normalised if name == "composite" else physical
-        errors[name] = Errors.of(error_sums(*pair, groups, order=order), groups, batch.samples)
-    return errors
+    sums = sums_by_kind(trained, prediction, batch.targets, kinds, prediction.dtype)
+    return {
+        name: Errors.of(sums[name], groups, batch.samples) for name, (groups, _) in kinds.items()
+    }
 
 
 def definitions(schema: Schema, protocol: Protocol, points: int | float | None) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 The points of a sample are stored in random order, so consecutive ones are a random subset. The
 sample is predicted one subset at a time, each as dense as the draws of the training; together they
-are all of its points, each predicted once.
+are all of its points, each predicted once. A sample that was taken whole in chunks (`streamed.py`)
+is predicted by its tokens.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from slipstream.data.batches import Batch, count_points
 from slipstream.data.store import Store
 from slipstream.evaluation.measure import variables
 from slipstream.evaluation.slices import probing
+from slipstream.evaluation.streamed import streamed_prediction
 from slipstream.metrics import Errors, error_sums
 from slipstream.runs.evaluation_file import LayerSlices, Protocol
 from slipstream.runs.model_file import TrainedModel
 from slipstream.runs.prediction_file import Prediction
+from slipstream.runs.stored_sample import StoredSample
+from slipstream.runs.tokens import Tokens
 
 MOST_POINTS = 200_000
 """The largest number of points in a picture, unless the model needs more at once."""
@@ -30,9 +34,18 @@ WEIGHT_POINTS = 16_384
 
 @torch.no_grad()
 def predict_sample(
-    trained: TrainedModel, store: Store, sample: str, protocol: Protocol
+    trained: TrainedModel,
+    store: Store,
+    sample: str,
+    protocol: Protocol,
+    tokens: Tokens | None = None,
 ) -> tuple[Prediction, list[LayerSlices]]:
-    """The prediction, and the slices of every layer on the first subset of the points."""
+    """The prediction, and the slices of every layer on the first subset of the points.
+
+    `tokens` are those of a sample that was streamed.
+    """
+    if tokens is not None:
+        return _predict_streamed(trained, StoredSample(store, sample), protocol, tokens)
     config = trained.config
     total = store.rows(sample)
     size = total if protocol.full else count_points(config.data.points, total, sample)
@@ -55,6 +68,16 @@ def predict_sample(
     kept = torch.cat(weights)[:WEIGHT_POINTS] if weights else None
     prediction = _prediction(trained, rows, torch.cat(values), sample, protocol, kept)
     return prediction, layers
+
+
+def _predict_streamed(
+    trained: TrainedModel, sample: StoredSample, protocol: Protocol, tokens: Tokens
+) -> tuple[Prediction, list[LayerSlices]]:
+    values, probe = streamed_prediction(trained, sample, tokens, weight_points=WEIGHT_POINTS)
+    rows = sample.rows(0, len(values)).rows[0]
+    weights = None if probe.weights is None else probe.weights.half().cpu()
+    prediction = _prediction(trained, rows, values, sample.name, protocol, weights)
+    return prediction, list(probe.layers.values())
 
 
 def _predict(

@@ -134,7 +134,8 @@ def _evaluate(
     slices: list[LayerSlices] = []
     for sample, file in files.items():
         remove_partials(file.parent, file.name)
-        prediction, layers = predict_sample(trained, store, sample, protocol)
+        tokens = measured.tokens.get(sample)
+        prediction, layers = predict_sample(trained, store, sample, protocol, tokens)
         write_prediction(file, prediction)
         slices = slices or layers
     return Evaluation(

@@ -86,6 +86,14 @@ class Stream:
         assert self.update is None, "the update must be added before a stream is kept"
         return (self.x,) if self.membership is None else (self.x, self.membership.query)
 
+    def of_first_point(self) -> Stream:
+        """What the streams of all chunks share, for `like`, without the memory of a chunk."""
+        membership = self.membership
+        if membership is not None:
+            query = membership.query[:, :1].clone()
+            membership = replace(membership, query=query, statistics=None)
+        return Stream(self.x[:, :1].clone(), None, membership)
+
     def like(self, tensors: tuple[Tensor, ...]) -> Stream:
         """The stream of other points from its tensors."""
         membership = self.membership

@@ -1,8 +1,8 @@
 """Any number of points through a model in chunks: the same result as in one pass.
 
 Sweep l adds up the sums of layer l over all chunks; then its tokens are mixed. The sweep that
-applies layer l also slices layer l + 1, so L layers take L + 1 sweeps, and a chunk is on the device
-one at a time. What is added up is added in fp64, so that the result does not depend on the size of
+applies layer l also slices layer l + 1, so L layers take L + 1 sweeps, and one chunk is computed at
+a time. What is added up is added in fp64, so that the result does not depend on the size of
 a chunk by more than the rounding of one.
 """
 
@@ -147,14 +147,17 @@ class _Sweeps:
             last = layer == self._steps.couplings - 1
             total = _Total()
             for chunk in range(len(self._spans)):
-                stream, sums = self._steps.sums(layer, self._before(layer, chunk, tokens))
-                total.add(sums)
-                if self._parking is not None and (self._finishing or not last):
-                    self._like = stream
-                    self._parking.put(chunk, stream.tensors)
+                total.add(self._sums(layer, chunk, tokens, park=self._finishing or not last))
                 self._step()
             tokens.append(self._steps.mixed(layer, total.sums()))
         return tokens
+
+    def _sums(self, layer: int, chunk: int, tokens: Sequence[Tensor], *, park: bool) -> TokenSums:
+        stream, sums = self._steps.sums(layer, self._before(layer, chunk, tokens))
+        if park and self._parking is not None:
+            self._like = self._like or stream.of_first_point()
+            self._parking.put(chunk, stream.tensors)
+        return sums
 
     def finish(self, tokens: Sequence[Tensor], write: Callable[[int, int, Tensor], None]) -> None:
         for chunk, (first, end) in enumerate(self._spans):

@@ -73,13 +73,15 @@ class Streaming:
     chunk: int | None = None
     place: Any = "auto"
     watch: Watch = lambda done, total: None
+    normalised: bool = False
+    """Whether fields are written as training's targets are normalised, not in physical units."""
 
     def plan(self, count: int) -> SweepPlan:
         return plan_sweeps(self.trained.model, count, chunk=self.chunk, place=self.place)
 
     def encode(self, points: PhysicalPoints, note: str = "") -> Tokens:
         how = self.plan(points.count).sweeping
-        layers = encode(self.trained.model, self._normalised(points), how, self.watch)
+        layers = encode(self.trained.model, self._inputs_of(points), how, self.watch)
         return self._tokens(layers, points.count, note)
 
     def decode(self, points: PhysicalPoints, tokens: Tokens, write: Write) -> None:
@@ -87,14 +89,14 @@ class Streaming:
         model, chunk = self.trained.model, self.plan(points.count).chunk
         layers = [layer.to(self.trained.device) for layer in tokens.layers]
         first = 0
-        for part in decode(model, layers, self._normalised(points), chunk, self.watch):
-            self._physical(points, write, first, first + part.shape[1], part)
+        for part in decode(model, layers, self._inputs_of(points), chunk, self.watch):
+            self._write(points, write, first, first + part.shape[1], part)
             first += part.shape[1]
 
     def predict(self, points: PhysicalPoints, write: Write, note: str = "") -> Tokens:
         """Write the fields at all points, which are those that the tokens come from."""
-        how, inputs = self.plan(points.count).sweeping, self._normalised(points)
-        writing = partial(self._physical, points, write)
+        how, inputs = self.plan(points.count).sweeping, self._inputs_of(points)
+        writing = partial(self._write, points, write)
         layers = stream_through(self.trained.model, inputs, how, writing, self.watch)
         return self._tokens(layers, points.count, note)
 
@@ -110,7 +112,7 @@ class Streaming:
                 f" {tokens.weights[:12]}"
             )
 
-    def _normalised(self, points: PhysicalPoints) -> Points:
+    def _inputs_of(self, points: PhysicalPoints) -> Points:
         def read(first: int, end: int) -> Inputs:
             return self.trained.normalised_inputs(self._inputs(points, first, end))
 
@@ -119,11 +121,14 @@ class Streaming:
     def _inputs(self, points: PhysicalPoints, first: int, end: int) -> ModelInputs:
         return self.trained.inputs(*points.read(first, end))
 
-    def _physical(
+    def _write(
         self, points: PhysicalPoints, write: Write, first: int, end: int, outputs: Tensor
     ) -> None:
         trained = self.trained
-        values = trained.normaliser.targets.inverse(outputs.to(trained.config.dtype))
+        values = outputs.to(trained.config.dtype)
+        if self.normalised:
+            return write(first, end, values)
+        values = trained.normaliser.targets.inverse(values)
         if any(field.divided for field in trained.schema.targets):
             features = self._inputs(points, first, end).features
             values = trained.schema.undivided(values, features)

@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from slipstream.bench.cases import CASES
 from slipstream.bench.parity import all_cases
+from slipstream.bench.streaming import StreamingCase
+from slipstream.cli import bench_streaming
+from slipstream.cli.bench import app
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -84,6 +88,23 @@ def test_what_waits_for_a_gpu_selects_cases() -> None:
         cases = all_cases("cuda") if command == "parity" else CASES[command]()
         for part in only.split("|"):
             assert any(part in case.name for case in cases), f"{command} --only {part!r}"
+
+
+def test_what_waits_for_a_gpu_streams_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands are understood; a GPU would run them."""
+    given: list[StreamingCase] = []
+    monkeypatch.setattr(
+        bench_streaming.streams, "run_streaming", lambda cases, out, device: given.extend(cases)
+    )
+    monkeypatch.setattr(bench_streaming, "_said", lambda records, out, as_json: [])
+    text = RESULTS.read_text(encoding="utf-8")
+    lines = re.findall(r"^slipstream bench (streaming .*)$", text, re.MULTILINE)
+    for line in lines:
+        words = shlex.split(line.replace("--folder out/gpu ", "--folder . "))
+        assert CliRunner().invoke(app, words, catch_exceptions=False).exit_code == 0, line
+    in_bf16 = {(case.points, case.place) for case in given if case.dtype == "bf16"}
+    assert in_bf16 >= {(133_000_000, "device"), (133_000_000, "recompute"), (20_000_000, "device")}
+    assert any(case.one_pass and case.points == 20_000_000 for case in given)
 
 
 def test_of_a_name_the_newest_is_kept_that_passed_its_gate() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,70 @@ def test_a_full_disk_names_the_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(OSError, match="No space left") as raised:
         encode(model, points_of(coords, features), Sweeping(5, "file", tmp_path))
     assert raised.value.filename == str(tmp_path)
+
+
+def test_a_failed_last_write_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its chunk would be read with the values of the sweep before, as no other put comes."""
+    parking = FileParking(torch.device("cpu"), tmp_path)
+    for chunk in (0, 1):
+        parking.put(chunk, (torch.full((3,), float(chunk)),))
+    parking.put(0, parking.get(0))
+    held = parking.get(1)
+    parking._thread.submit(int).result()  # what was submitted before is done
+
+    def broken(*given: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "pwrite", broken)
+    parking.put(1, (held[0] + 5,))
+    with pytest.raises(OSError, match="Input/output error"):
+        parking.get(0)
+    parking.close()
+
+
+def test_an_error_inside_a_sweep_frees_the_parking(tmp_path: Path) -> None:
+    model, (coords, features) = trained("baseline"), cloud(20)
+
+    def read(first: int, end: int) -> tuple[Tensor, Tensor]:
+        if first == 15:
+            raise ValueError("the file was cut short")
+        return coords[:, first:end], features[:, first:end]
+
+    def held() -> tuple[int, int]:
+        files = Path("/proc/self/fd")
+        return threading.active_count(), len(list(files.iterdir())) if files.is_dir() else 0
+
+    before = held()
+    with pytest.raises(ValueError, match="cut short"):
+        encode(model, Points(20, read), Sweeping(5, "file", tmp_path))
+    assert held() == before, "threads and open files"
+
+
+def test_no_chunk_is_held_for_its_form() -> None:
+    for variant in ("baseline", "frozen-slice"):
+        steps, (coords, features) = Steps(trained(variant)), cloud(50)
+        stream, _ = steps.sums(0, steps.begin(coords, features))
+        form = stream.of_first_point()
+        assert all(t.untyped_storage().nbytes() == 16 * 8 for t in form.tensors)
+        again = form.like(stream.tensors)
+        assert all(one is other for one, other in zip(again.tensors, stream.tensors, strict=True))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("variant", ["baseline", "untied-ln", "frozen-slice"])
+def test_streaming_on_a_gpu_is_one_pass(variant: str, place: Place) -> None:
+    """Many chunks, so that copies and kernels run beside each other; in a stream of its own too."""
+    model, (coords, features) = trained(variant).cuda(), cloud(200_003)
+    coords, features = coords.cuda(), features.cuda()
+    with torch.no_grad():
+        whole = model(coords, features)
+    for stream in (torch.cuda.current_stream(), torch.cuda.Stream()):
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            outputs, _ = streamed(model, points_of(coords, features), Sweeping(5000, place))
+        torch.cuda.synchronize()
+        torch.testing.assert_close(outputs, whole, rtol=1e-12, atol=1e-12)
 
 
 def test_the_plan_says_what_it_chose(
