@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slipstream.data.cards import is_openfoam
 from slipstream.data.meshes import is_case
 from slipstream.evaluation.force_conventions import find_conventions, stated_form
 from slipstream.evaluation.force_faces import Faces, outward_faces
@@ -75,7 +76,7 @@ def prediction_forces(
         faces,
         reference.axes[0],
         flip_shear=choices.flip_shear,
-        openfoam=shear is not None and _is_openfoam(shear),
+        openfoam=shear is not None and shear.array is not None and is_openfoam(shear.array.arrays),
     )
 
     def forces(p: NDArray[Any], tau: NDArray[Any] | None) -> Forces:
@@ -122,12 +123,6 @@ def _floats(value: Any) -> Any:
 def _target(prediction: MeshPrediction, quantity: str) -> TargetRecipe | None:
     targets = prediction.recipe.targets
     return next((target for target in targets if target.quantity == quantity), None)
-
-
-def _is_openfoam(shear: TargetRecipe) -> bool:
-    """Whether a model learned OpenFOAM's shear, the traction on the fluid, by its array's name."""
-    arrays = shear.array.arrays if shear.array is not None else ()
-    return any(name.startswith("wallShearStress") for name in arrays)
 
 
 def _faces(prediction: MeshPrediction) -> Faces:
