@@ -230,7 +230,7 @@ def _look(surface: _Surface, roles: _Roles, meet: Meetings, ballot: Ballot) -> t
         triangles=surface.triangles[shown],
         face=surface.face[shown],
         asked=asked,
-        cuts=cuts_of(points, surface.triangles[roles.asked], _open_edges(surface, roles, meet)),
+        cuts=cuts_of(points, surface.triangles[roles.asked], _open_edges(roles, meet)),
     )
     faces = len(ballot.pieces.piece)
     wanted = np.zeros(faces, bool)
@@ -248,15 +248,15 @@ def _look(surface: _Surface, roles: _Roles, meet: Meetings, ballot: Ballot) -> t
     return Votes(votes.turned & wanted, votes.decided & wanted, votes.open), number
 
 
-def _open_edges(surface: _Surface, roles: _Roles, meet: Meetings) -> OpenEdges:
+def _open_edges(roles: _Roles, meet: Meetings) -> OpenEdges:
     """The open edges of triangles that are asked."""
     chosen = meet.single & roles.asked[meet.left]
     ends = meet.ends[chosen]
-    if meet.place is None:
-        return OpenEdges(ends, ends, meet.left[chosen])
-    point = np.zeros(len(meet.place), np.int64)
-    point[meet.place] = np.arange(len(meet.place))
-    return OpenEdges(point[ends], ends, surface.body[meet.left[chosen]])
+    if meet.place is not None:
+        point = np.zeros(len(meet.place), np.int64)
+        point[meet.place] = np.arange(len(meet.place))
+        ends = point[ends]
+    return OpenEdges(ends, (np.cumsum(roles.asked) - 1)[meet.left[chosen]])
 
 
 def _normals(surface: _Surface, count: int) -> NDArray[np.float64]:

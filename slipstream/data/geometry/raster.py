@@ -30,6 +30,9 @@ class Crossings:
     """The number of the line: j * width + i."""
     depth: Floats
 
+    def some(self, chosen: NDArray[np.bool_]) -> Crossings:
+        return Crossings(self.triangle[chosen], self.line[chosen], self.depth[chosen])
+
 
 def crossings(places: Floats, triangles: NDArray[Any], width: int) -> Iterator[Crossings]:
     """The crossings of triangles (T, 3) between finite places (3, P): across, along and depth.

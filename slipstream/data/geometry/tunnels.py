@@ -125,7 +125,7 @@ def find_walls(
     flat &= np.bincount(of, ~on_wall * sizes, len(area)) <= _FLAT * area
     wall, inward = none.copy(), none.copy()
     wall[rows] = flat[of]
-    for side in np.flatnonzero(good):
+    for side in np.flatnonzero(good).tolist():
         upward = vectors[:, side % 3] > 0
         inward[rows] |= sides[side] & (upward if side < 3 else ~upward)
     return Walls(wall, inward & wall, bool(good.sum() >= _TUNNEL and flat.any()))

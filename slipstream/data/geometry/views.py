@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.geometry.cuts import Cut
+from slipstream.data.geometry.cuts import Cut, Grid
 from slipstream.data.geometry.raster import Crossings, crossings
 
 Floats = NDArray[np.float64]
@@ -86,20 +86,24 @@ class Viewer:
     def __init__(self, scene: Scene, faces: int) -> None:
         self.scene = scene
         self.faces = faces
-        corners = scene.points[np.unique(scene.triangles[scene.asked])]
-        low, high = corners.min(0), corners.max(0)
-        self.middle = (low + high) / 2
-        self.radius = float(np.sqrt(((corners - self.middle) ** 2).sum(1).max()))
-        self.width = self._width()
+        self.all_asked = bool(scene.asked.all())
+        asked = scene.triangles[scene.asked]
+        corners = [scene.points[asked[:, k]] for k in range(3)]
+        low = np.min([x.min(0) for x in corners], 0)
+        high = np.max([x.max(0) for x in corners], 0)
+        self.diameter = float(np.linalg.norm(high - low))
+        width = self._width(corners)
+        self.grid = Grid((low + high) / 2, (width - 1) / self.diameter, width)
+        # (3, P), with the distance of lines as the unit
+        self.points = np.ascontiguousarray(((scene.points - self.grid.middle) * self.grid.scale).T)
 
-    def _width(self) -> int:
+    def _width(self, corners: list[Floats]) -> int:
         """Lines along a side of the grid, such that asked faces have a crossing or two each."""
-        rows = self.scene.triangles[self.scene.asked]
-        a, b, c = (self.scene.points[rows[:, k]] for k in range(3))
+        a, b, c = corners
         area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
         long = float(np.linalg.norm([b - a, c - b, a - c], axis=2).max(0).sum())
         wanted = float(np.clip(1.5 * len(self.scene.triangles), _FEWEST, _MOST))
-        diameter = 2 * self.radius
+        diameter = self.diameter
         # The mean of a face's shadow over all directions is half its area.
         by_area = diameter * np.sqrt(2 * wanted / max(area, 1e-12 * diameter**2))
         by_rows = 2 * _LONG * wanted * diameter / long
@@ -107,10 +111,8 @@ class Viewer:
 
     def look(self, rotation: Floats) -> Views:
         """The views along the last column of a rotation (3, 3), and from the other end."""
-        scene, width = self.scene, self.width
-        places = np.ascontiguousarray(((scene.points - self.middle) @ rotation).T)
-        scale = (width - 1) / (2 * self.radius)
-        places *= scale
+        scene, width = self.scene, self.grid.width
+        places = rotation.T @ self.points
         places[:2] += (width - 1) / 2
         nearest = np.full(width * width, np.inf)
         farthest = np.full(width * width, -np.inf)
@@ -118,10 +120,9 @@ class Viewer:
         for found in crossings(places, scene.triangles, width):
             np.minimum.at(nearest, found.line, found.depth)
             np.maximum.at(farthest, found.line, found.depth)
-            kept = scene.asked[found.triangle]
-            held.append(Crossings(found.triangle[kept], found.line[kept], found.depth[kept]))
+            held.append(found if self.all_asked else found.some(scene.asked[found.triangle]))
         for cut in scene.cuts:
-            line, depth = cut.lines(places_of(cut.ends, self.middle, rotation, scale, width), width)
+            line, depth = cut.depths(self.grid, rotation)
             nearest[line] = np.minimum(nearest[line], depth)
             farthest[line] = np.maximum(farthest[line], depth)
         return self._count(places, held, nearest, farthest)
@@ -131,7 +132,7 @@ class Viewer:
     ) -> Views:
         scene = self.scene
         facing = _facing(places, scene.triangles)
-        same = _TOUCHING * self.width
+        same = _TOUCHING * self.grid.width
         lines, front, back = (np.zeros(self.faces, np.int64) for _ in range(3))
         for found in held:
             face = scene.face[found.triangle]
@@ -142,13 +143,6 @@ class Viewer:
             front += np.bincount(face[np.where(to_near, first, last)], minlength=self.faces)
             back += np.bincount(face[np.where(to_near, last, first)], minlength=self.faces)
         return Views(lines, front, back)
-
-
-def places_of(points: Floats, middle: Floats, rotation: Floats, scale: float, width: int) -> Floats:
-    """Points (P, 3) on the grid of lines, (3, P)."""
-    places = np.ascontiguousarray(((points - middle) @ rotation).T) * scale
-    places[:2] += (width - 1) / 2
-    return places
 
 
 def _facing(places: Floats, triangles: NDArray[Any]) -> Mask:

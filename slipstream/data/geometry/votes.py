@@ -2,9 +2,11 @@
 
 1. The faces of a piece are turned to agree, and the piece as a whole to the side that is seen much
    more than the other. Its faces count by the lines that cross them, that is, by their areas.
-2. A piece whose faces are seen clearly, but not on the side that they agree on (parts of different
-   bodies that happen to share an edge, or a piece with one side only), is divided at its folds.
-3. A part that is still contradictory is divided into its faces.
+2. Where a piece is seen clearly, but to different sides (parts of several bodies that happen to
+   share an edge), it is divided at its folds, and parts that are seen from one side only are turned
+   to that side. The others stay with the piece: of an open shell some inner sides are seen too.
+3. A piece with one side only is divided at its folds, and parts of it, if they still have one side
+   only, into their faces.
 
 A sheet that is seen from both sides, and what is hidden, is not decided.
 """
@@ -12,6 +14,7 @@ A sheet that is seen from both sides, and what is hidden, is not decided.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +34,8 @@ _AGAINST = 0.1
 """The share of such faces, by area, at which a piece is divided."""
 _CLEAR = 0.5
 """The share of its area on which a piece must be seen clearly to be divided."""
+_UNANIMOUS = 0.9
+"""The share of the area of a part that must be seen clearly from one side to leave its piece."""
 _VIEWS = 3
 """The fewest views that decide."""
 _SHARE = 0.005
@@ -50,6 +55,14 @@ class Votes:
     """Faces whose outer side is known."""
     open: Mask
     """Faces that may be decided by more views: crossed by few lines, or not seen at all."""
+
+    def replaced(self, other: Votes, faces: Mask) -> Votes:
+        """These votes, with others for some of the faces."""
+        return Votes(
+            np.where(faces, other.turned, self.turned),
+            np.where(faces, other.decided, self.decided),
+            np.where(faces, other.open, self.open),
+        )
 
 
 class Ballot:
@@ -74,54 +87,62 @@ class Ballot:
 
     def count(self, views: Views) -> Votes:
         """Decide by the views of the faces as they turn in the file."""
-        votes, divided = _decide(views, self.pieces)
+        whole = _Tally(views, self.pieces)
+        votes = whole.votes()
+        divided = whole.contradictory()
+        if not divided.any():
+            return votes
+        parts = _Tally(views, self.parts)
+        divided &= whole.one_sided | parts.unanimous()
+        votes = votes.replaced(parts.votes(), divided)
+        divided &= parts.one_sided & parts.contradictory()
         if divided.any():
-            votes, divided = _replaced(votes, *_decide(views, self.parts), divided)
-        if divided.any():
-            each = np.arange(len(divided))
-            none = np.zeros(len(divided), bool)
-            votes, _ = _replaced(votes, *_decide(views, Pieces(each, none, none)), divided)
+            votes = votes.replaced(_Tally(views, _single(len(divided))).votes(), divided)
         return votes
 
 
-def _replaced(old: Votes, new: Votes, again: Mask, rows: Mask) -> tuple[Votes, Mask]:
-    """The old votes with the new ones in some rows, and which of these are to be divided again."""
-    turned, decided, unsure = (
-        np.where(rows, a, b)
-        for a, b in (
-            (new.turned, old.turned),
-            (new.decided, old.decided),
-            (new.open, old.open),
-        )
-    )
-    return Votes(turned, decided, unsure), again & rows
+class _Tally:
+    """The views of pieces. All results are for faces, (F,)."""
+
+    def __init__(self, views: Views, pieces: Pieces) -> None:
+        self.piece, self.flip = pieces.piece, pieces.flip
+        seen = views.turned(pieces.flip)
+        self.front, self.back, self.lines = map(self._sum, (seen.front, seen.back, seen.lines))
+        self.inward = self.back > self.front
+        sides = ((seen.front, seen.back), (seen.back, seen.front))
+        clearly = [(a >= _CLEARLY * b) & (a - b >= _VIEWS) for a, b in sides]
+        self.for_front, self.for_back = (self._sum(faces * seen.lines) for faces in clearly)
+        self.visible = self._sum(((seen.front + seen.back) > 0) * seen.lines)
+        self.one_sided = pieces.one_sided
+        self.divisible = (self._sum(pieces.one_sided) > 0) & (self._sum(seen.lines >= 0) > 1)
+
+    def _sum(self, values: NDArray[Any]) -> Floats:
+        return np.asarray(np.bincount(self.piece, values), np.float64)
+
+    def votes(self) -> Votes:
+        more, less = np.maximum(self.front, self.back), np.minimum(self.front, self.back)
+        decided = (more >= _MUCH * less) & (more - less >= _VIEWS) & (more >= _SHARE * self.lines)
+        decided &= ~self.divisible
+        known = decided | ((self.lines >= _ENOUGH) & (less >= _VIEWS))
+        turned = decided[self.piece] & (self.flip ^ self.inward[self.piece])
+        return Votes(turned, decided[self.piece], ~known[self.piece])
+
+    def contradictory(self) -> Mask:
+        """Faces of pieces that are seen clearly, but to different sides, or that have one side."""
+        clear = self.for_front + self.for_back
+        against = np.where(self.inward, self.for_front, self.for_back)
+        divided = (clear >= _CLEAR * self.visible) & (self.visible > 0)
+        divided &= self.divisible | (against > _AGAINST * clear)
+        return np.asarray(divided[self.piece])
+
+    def unanimous(self) -> Mask:
+        """Faces of pieces that are seen clearly, on nearly all of their area to the same side."""
+        clear = np.maximum(self.for_front, self.for_back)
+        enough = (clear >= _UNANIMOUS * self.visible) & (self.visible >= _CLEAR * self.lines)
+        return np.asarray((enough & (self.visible > 0))[self.piece])
 
 
-def _decide(views: Views, pieces: Pieces) -> tuple[Votes, Mask]:
-    """The votes by pieces, and the faces of pieces to be divided."""
-    piece, flip = pieces.piece, pieces.flip
-    seen = views.turned(flip)
-    front, back, lines = (np.bincount(piece, x) for x in (seen.front, seen.back, seen.lines))
-    more, less = np.maximum(front, back), np.minimum(front, back)
-    decided = (more >= _MUCH * less) & (more - less >= _VIEWS) & (more >= _SHARE * lines)
-    inward = back > front
-    for_front = _clearly(seen.front, seen.back)
-    for_back = _clearly(seen.back, seen.front)
-    clear = np.bincount(piece, (for_front | for_back) * seen.lines)
-    against = np.where(inward[piece], for_front, for_back)
-    against = np.bincount(piece, against * seen.lines)
-    one_sided = np.bincount(piece, pieces.one_sided) > 0
-    several = np.bincount(piece) > 1
-    visible = np.bincount(piece, ((seen.front + seen.back) > 0) * seen.lines)
-    divided = several & (clear >= _CLEAR * visible) & (visible > 0)
-    divided &= one_sided | (against > _AGAINST * clear)
-    decided &= ~(one_sided & several)
-    known = decided | ((lines >= _ENOUGH) & (less >= _VIEWS))
-    rows = piece
-    turned = decided[rows] & (flip ^ inward[rows])
-    return Votes(turned, decided[rows], ~known[rows]), divided[rows]
-
-
-def _clearly(one: Whole, other: Whole) -> Mask:
-    """Faces of which `one` side is seen much more often."""
-    return (one >= _CLEARLY * other) & (one - other >= _VIEWS)
+def _single(count: int) -> Pieces:
+    """Every face for itself."""
+    none = np.zeros(count, bool)
+    return Pieces(np.arange(count), none, none)
