@@ -34,16 +34,6 @@ _EDGE_ON = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class OpenEdges:
-    """Edges of one face, (E,) each."""
-
-    ends: Whole
-    """Numbers of points, (E, 2)."""
-    triangle: Whole
-    """The triangle of each, among those of the bodies."""
-
-
-@dataclass(frozen=True, eq=False)
 class Grid:
     """Parallel lines through a scene: `width` times `width`, around its middle."""
 
@@ -91,18 +81,17 @@ class Cut:
         return line, depth.ravel()[line]
 
 
-def cuts_of(points: Floats, triangles: NDArray[Any], edges: OpenEdges) -> list[Cut]:
+def cuts_of(points: Floats, triangles: NDArray[Any], edges: Whole) -> list[Cut]:
     """The openings of bodies at the sides of their bounding box.
 
-    `triangles` (T, 3) are those of the bodies. Sides of an axis that are both open are no cuts: a
-    duct has two ends.
+    `triangles` (T, 3) are those of the bodies, `edges` (E, 2) those with one face. Sides of an
+    axis that are both open are no cuts: a duct has two ends.
     """
-    if not len(edges.ends):
+    if not len(edges):
         return []
     a, b, c = (points[triangles[:, k]] for k in range(3))
-    low, high = (np.array([f(x[:, k]) for x in (a, b, c) for k in range(3)]).reshape(3, 3)
-                 for f in (np.min, np.max))  # fmt: skip
-    low, high = low.min(0), high.max(0)
+    low = np.min([x.min(0) for x in (a, b, c)], 0)
+    high = np.max([x.max(0) for x in (a, b, c)], 0)
     near = _FLAT * float(np.linalg.norm(high - low))
     area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
     cuts = []
@@ -110,10 +99,8 @@ def cuts_of(points: Floats, triangles: NDArray[Any], edges: OpenEdges) -> list[C
         found = []
         for side in (float(low[axis]), float(high[axis])):
             flat = np.all([np.abs(x[:, axis] - side) <= near for x in (a, b, c)], axis=0)
-            chosen = np.abs(points[edges.ends, axis] - side).max(1) <= near
-            chosen &= ~flat[edges.triangle]
-            if chosen.sum() >= 3:
-                ends = points[edges.ends[chosen]]
+            ends = points[edges[np.abs(points[edges, axis] - side).max(1) <= near]]
+            if len(ends) >= 3:
                 found.append(_cut(ends, points, triangles[flat], axis, side))
         found = [cut for cut in found if cut.area > _SMALLEST * area]
         if len(found) == 1 and found[0].area <= _LARGEST * area:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.geometry.cuts import OpenEdges, cuts_of
+from slipstream.data.geometry.cuts import cuts_of
 from slipstream.data.geometry.edges import hole_areas
 from slipstream.data.geometry.nesting import boxes_of, faces_out, like_tunnels, nested
 from slipstream.data.geometry.pieces import Meetings, bodies_of, meetings, pieces_of
@@ -248,15 +248,14 @@ def _look(surface: _Surface, roles: _Roles, meet: Meetings, ballot: Ballot) -> t
     return Votes(votes.turned & wanted, votes.decided & wanted, votes.open), number
 
 
-def _open_edges(roles: _Roles, meet: Meetings) -> OpenEdges:
-    """The open edges of triangles that are asked."""
-    chosen = meet.single & roles.asked[meet.left]
-    ends = meet.ends[chosen]
-    if meet.place is not None:
-        point = np.zeros(len(meet.place), np.int64)
-        point[meet.place] = np.arange(len(meet.place))
-        ends = point[ends]
-    return OpenEdges(ends, (np.cumsum(roles.asked) - 1)[meet.left[chosen]])
+def _open_edges(roles: _Roles, meet: Meetings) -> Whole:
+    """The ends of the open edges of triangles that are asked, as numbers of points, (E, 2)."""
+    ends = meet.ends[meet.single & roles.asked[meet.left]]
+    if meet.place is None:
+        return ends
+    point = np.zeros(len(meet.place), np.int64)
+    point[meet.place] = np.arange(len(meet.place))
+    return point[ends]
 
 
 def _normals(surface: _Surface, count: int) -> NDArray[np.float64]:
