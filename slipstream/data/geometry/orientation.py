@@ -57,6 +57,8 @@ class Winding:
     """Which bodies count as closed: their holes have at most 5 % of their area."""
     directions: int = 0
     """From how many axes the surface was looked at, from both ends of each."""
+    around: Mask | None = None
+    """Triangles of a tunnel or far field, (T,), which face inward; None where there is none."""
 
     @property
     def mixed(self) -> bool:
@@ -104,6 +106,8 @@ class _Roles:
     """Triangles of walls, far fields and what may be one, which bodies are seen through."""
     turned: Mask
     """Triangles to turn, as far as that is known without looking."""
+    around: Mask
+    """Triangles of a tunnel or far field."""
 
 
 def find_winding(
@@ -132,10 +136,11 @@ def find_winding(
     clashes = meet.clash ^ turned[meet.one] ^ turned[meet.other]
     established = closed & (np.bincount(body[meet.one[clashes]], minlength=bodies) == 0)
     established &= _agree(surface, pieces.piece[face], established)
-    undecided, looks = float(len(triangles) > 0), 0
+    undecided, looks, around = float(len(triangles) > 0), 0, None
     if 0 < float(area.sum()) < np.inf:
         roles = _roles(surface, established)
         turned[face] = roles.turned
+        around = roles.around if roles.around.any() else None
         undecided = float(area[~_by_body(roles.clear, surface)].sum()) / float(area.sum())
         if roles.asked.any():
             votes, looks = _look(
@@ -148,7 +153,7 @@ def find_winding(
     if turned.any():  # bodies without area are turned if all others are
         turned[~with_area] = turned[with_area].all()
     clashes = meet.clash ^ turned[meet.one] ^ turned[meet.other]
-    return Winding(turned[face], int(clashes.sum()), undecided, body[face], closed, looks)
+    return Winding(turned[face], int(clashes.sum()), undecided, body[face], closed, looks, around)
 
 
 def _volumes(
@@ -217,6 +222,7 @@ def _roles(surface: _Surface, established: Mask) -> _Roles:
         hopeless=(unclear | within)[body],
         transparent=(far | unclear)[body] | wall,
         turned=turned,
+        around=far[body] | (wall & walls.tunnel),
     )
 
 

@@ -99,9 +99,9 @@ def find_walls(
 ) -> Walls:
     """The walls among bodies that `may_be` walls, (count,); `area` is that of each body."""
     none = np.zeros(len(triangles), bool)
-    rows = np.flatnonzero((area > 0)[body])
-    if not len(rows):
+    if not (may_be & (area > 0)).any():
         return Walls(none, none, False)
+    rows = np.flatnonzero((area > 0)[body])
     corners = points[triangles[rows]].astype(np.float64)
     low, high = corners.min((0, 1)), corners.max((0, 1))
     near = _FLAT * float(np.linalg.norm(high - low))

@@ -102,7 +102,7 @@ class Viewer:
         a, b, c = corners
         area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
         long = float(np.linalg.norm([b - a, c - b, a - c], axis=2).max(0).sum())
-        wanted = float(np.clip(1.5 * len(self.scene.triangles), _FEWEST, _MOST))
+        wanted = float(np.clip(1.5 * len(a), _FEWEST, _MOST))
         diameter = self.diameter
         # The mean of a face's shadow over all directions is half its area.
         by_area = diameter * np.sqrt(2 * wanted / max(area, 1e-12 * diameter**2))

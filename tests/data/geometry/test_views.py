@@ -5,6 +5,7 @@ The outer sides of all bodies are known: half of the faces, drawn at random, are
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyvista as pv
 import torch
 from numpy.typing import NDArray
 
+from slipstream.data.cards import look_at_file
 from slipstream.data.geometry import find_winding, outward_normals
 from slipstream.data.geometry.pieces import meetings, pieces_of
 from slipstream.data.geometry.raster import crossings
@@ -21,6 +23,7 @@ from slipstream.data.geometry.votes import Ballot
 from slipstream.data.meshes import Mesh
 from slipstream.physics.bodies import FAMILIES, draw_body, icosphere
 
+from ..mesh_folders import save
 from .test_orientation import flipped, parts_of, some, together
 
 Array = NDArray[Any]
@@ -174,6 +177,31 @@ def test_sheets_do_not_disturb_the_bodies() -> None:
     assert share == 1 and undecided == pytest.approx(1 / areas(both).sum(), rel=1e-6)
     dish = cut(ball(), 2, 0.92)
     assert right(dish)[1] == 1, "seen from both sides"
+
+
+def test_skins_that_lie_on_one_another_are_both_seen() -> None:
+    """At a distance that is none: neither hides the other."""
+    skin = loose(ball())
+    assert right(together(skin, (skin[0] * (1 + 1e-9), skin[1])))[0] > 0.99
+
+
+def test_inspect_says_what_is_taken_for_a_tunnel(tmp_path: Path) -> None:
+    tunnel, body = brick(-9, 9, -9, 9, -9, 9), ball()
+    for walls in (tunnel[1], tunnel[1][:, ::-1]):
+        mesh = pv.PolyData.from_regular_faces(*together(body, (tunnel[0], walls)))
+        look = look_at_file(save(mesh, tmp_path / "tunnel.vtp"))
+        assert (look.shape.turned, look.shape.around) == (0, len(walls))
+        (said,) = look.warnings
+        assert said.startswith(f"{len(walls)} triangles around all others are taken for a tunnel")
+
+
+def test_inspect_says_what_is_turned_in_open_parts(tmp_path: Path) -> None:
+    half = cut(ball(), 1, 0.5)
+    mesh = pv.PolyData.from_regular_faces(half[0], half[1][:, ::-1])
+    look = look_at_file(save(mesh, tmp_path / "half.vtp"))
+    says = f"{len(half[1])} of the {len(half[1])} triangles of the open parts turn away from the"
+    assert any(warning.startswith(says) for warning in look.warnings)
+    assert look.shape.undecided == 0
 
 
 def test_clean_bodies_are_not_looked_at() -> None:
