@@ -94,7 +94,7 @@ class _Surface:
 
 @dataclass(frozen=True, eq=False)
 class _Roles:
-    """What the bodies are: `clear`, `asked` and `transparent` are by triangle, (T,)."""
+    """What bodies are taken for, by triangle, (T,) each."""
 
     clear: Mask
     """Triangles whose outer side is known without looking."""
@@ -130,7 +130,7 @@ def find_winding(
         bodies = int(body.max(initial=-1)) + 1
         volume, area = _volumes(points, triangles, body[face], flip[face], bodies)
         holes = _holes(points, body[face], meet, bodies)
-        closed = (holes <= _OPEN * area) & (volume != 0)
+        closed = (holes <= _OPEN * area) & (volume != 0) & (area < np.inf)
     turned = closed[body] & (flip ^ (volume < 0)[body])
     surface = _Surface(points, triangles, face, body[face], turned[face], volume, area, holes)
     clashes = meet.clash ^ turned[meet.one] ^ turned[meet.other]
@@ -230,6 +230,8 @@ def _look(surface: _Surface, roles: _Roles, meet: Meetings, ballot: Ballot) -> t
     """The votes of all faces, and the number of directions that they took."""
     shown = np.flatnonzero((roles.asked | ~roles.transparent) & (surface.area > 0)[surface.body])
     points = np.asarray(surface.points, np.float64)
+    if not np.isfinite(points).all():  # of no triangle
+        points = np.where(np.isfinite(points), points, 0)
     asked = roles.asked[shown]
     scene = Scene(
         points=points,

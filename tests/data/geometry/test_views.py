@@ -263,6 +263,25 @@ def test_what_is_spoilt_is_as_harmless_as_before() -> None:
     assert find_winding(half, triangles[:0]).undecided == 0
 
 
+def test_any_heap_of_polygons_has_a_share_and_turns_as_a_whole() -> None:
+    """Flat ones, on a coarse lattice, huge or tiny, with points that are not finite."""
+    for seed in range(48):
+        draw = np.random.default_rng(seed)
+        points = draw.normal(size=(20, 3))
+        if seed % 3 == 2:
+            points *= 10.0 ** draw.integers(-150, 150)
+        if seed % 3 == 1:
+            points = np.round(points * (1, 1, seed % 2))
+        if seed % 4 == 0:
+            points[draw.integers(20)] = draw.choice([np.nan, np.inf])
+        triangles = draw.integers(0, 20 - seed % 2, (40, 3))
+        faces = np.sort(draw.integers(0, 30, 40))
+        found, again = (find_winding(points, triangles, faces) for _ in range(2))
+        assert 0 <= found.undecided <= 1 and np.array_equal(found.turned, again.turned)
+        both = np.unique(np.stack((faces, found.turned)), axis=1).shape[1]
+        assert both == len(np.unique(faces))
+
+
 @pytest.mark.parametrize("location", ["point", "cell"])
 def test_normals_of_half_a_body_point_outward(location: Any) -> None:
     points, triangles = cut(ball(), 1, 0.5)
