@@ -68,13 +68,15 @@ def test_three_commands_to_a_store(slipstream: Run, tmp_path: Path) -> None:
     assert code == 2 and "card.yaml must not exist yet" in err and not out
 
 
-def test_normals_of_halves_come_with_a_warning(slipstream: Run, tmp_path: Path) -> None:
+def test_normals_of_sheets_come_with_a_warning(slipstream: Run, tmp_path: Path) -> None:
     for k in range(3):
-        save(with_fields(ball(1 + k).clip("y")), tmp_path / "halves" / f"car_{k}.vtp")
-    code, out, err = slipstream("inspect", "halves", "--out", "card.yaml")
+        plane = pv.Plane(i_size=1 + k, i_resolution=3, j_resolution=2).triangulate()
+        sheet = pv.PolyData(plane.points, plane.faces)  # without the plane's normals
+        save(with_fields(sheet), tmp_path / "sheets" / f"car_{k}.vtp")
+    code, out, err = slipstream("inspect", "sheets", "--out", "card.yaml")
     says = "which side is out of the body is not established for 100 % of the area"
     assert code == 0 and f"! mesh: {says}" in out and "turned outward" not in out, err
-    ingest = ("ingest", "mesh", "halves", "store", "--card", "card.yaml")
+    ingest = ("ingest", "mesh", "sheets", "store", "--card", "card.yaml")
     says = "computed normals are not known to point out of the body in 3 of 3 samples, on up to 100"
     code, out, err = slipstream(*ingest)
     assert code == 0 and f"warning: {says}" in out, err

@@ -157,9 +157,9 @@ def _kept(card: Card, arrays: Arrays) -> NDArray[np.bool_] | None:
 def _normals(mesh: Mesh, card: Card) -> tuple[NDArray[Any], float]:
     """Normals, and the share of the area on which they are not known to point out of the body.
 
-    They point out of each closed surface; on an open one, which has no inside, to the side that
-    its faces' corners give. NaN where there is no normal, if the card drops such rows; else
-    ValueError.
+    They point out of each closed surface, and on an open one to the side that is seen from outside;
+    where that does not decide, to the side that the faces' corners give. NaN where there is no
+    normal, if the card drops such rows; else ValueError.
     """
     try:
         outward = outward_normals(mesh, card.location, lenient=card.drop)

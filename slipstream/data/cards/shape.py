@@ -75,6 +75,11 @@ class Shape:
     turned: int | None = None
     """Triangles of closed and nearly closed parts that face inward; computed normals are corrected
     there."""
+    turned_open: int | None = None
+    """Triangles of open parts that face away from where they are seen; computed normals are
+    corrected there."""
+    around: int | None = None
+    """Triangles of what is taken for a tunnel or far field; computed normals point inward there."""
     clashes: int | None = None
     """Edges at which neighbours face different sides; computed normals do so too."""
     undecided: float | None = None
@@ -133,16 +138,26 @@ def faults_of(shape: Shape) -> list[str]:
             f"{shape.turned:,} of the {among:,} triangles of the closed parts turn inward; computed"
             " normals are turned outward there"
         )
+    if shape.turned_open and shape.open:
+        sentences.append(
+            f"{shape.turned_open:,} of the {shape.open.triangles:,} triangles of the open parts"
+            " turn away from the side that is seen from outside; computed normals are turned to it"
+        )
+    if shape.around:
+        sentences.append(
+            f"{shape.around:,} triangles around all others are taken for a tunnel or far field:"
+            " computed normals point inward there, to the fluid"
+        )
     if shape.clashes:
         sentences.append(
             f"neighbouring faces turn to different sides at {shape.clashes:,} edges of a surface"
-            " that is open or has one side only, and so do computed normals"
+            " that is seen from both sides, hidden or one-sided, and so do computed normals"
         )
     if shape.undecided:
         sentences.append(
             f"which side is out of the body is not established for {percent(shape.undecided)} of"
-            " the area (open surfaces, parts that disagree, bodies in one another, tunnels):"
-            " computed normals may point into the body there"
+            " the area (sheets that are seen from both sides, hidden parts, bodies in one another,"
+            " tunnels, the ground): computed normals may point into the body there"
         )
     return sentences
 
@@ -223,7 +238,11 @@ def _surface(shape: Shape, mesh: Mesh, place: NDArray[np.int64]) -> Shape:
     winding = find_winding(points, triangles, triangle_cells(mesh.cells()))
     closed, nearly, open_parts = _parts(place[triangles], at_open, winding)
     unsaid = edges or winding.mixed or winding.clashes or winding.undecided
+    unsaid = unsaid or winding.around is not None
     outward = None if unsaid else not winding.turned.any()
+    has_edges = np.bincount(winding.body[at_open], minlength=len(winding.closed)) > 0
+    of_open = (has_edges & ~winding.closed)[winding.body]
+    around = np.zeros(len(triangles), bool) if winding.around is None else winding.around
     return replace(
         shape,
         degenerate=flat,
@@ -232,7 +251,9 @@ def _surface(shape: Shape, mesh: Mesh, place: NDArray[np.int64]) -> Shape:
         nearly_closed=nearly,
         open=open_parts,
         outward=outward,
-        turned=int(winding.turned.sum()),
+        turned=int(winding.turned[~of_open & ~around].sum()),
+        turned_open=int(winding.turned[of_open & ~around].sum()),
+        around=int(around.sum()),
         clashes=winding.clashes,
         undecided=winding.undecided,
     )

@@ -46,8 +46,8 @@ def normals_warning(manifest: Manifest) -> list[str]:
     return [
         f"computed normals are not known to point out of the body in {len(shares)} of"
         f" {len(manifest.samples)} samples, on up to {percent(shares[worst])} of the area"
-        f" ({worst}): open surfaces, parts that disagree, bodies in one another and tunnels have no"
-        " side that is known to be outside"
+        f" ({worst}): sheets that are seen from both sides, hidden parts, bodies in one another,"
+        " tunnels and the ground have no side that is known to be outside"
     ]
 
 

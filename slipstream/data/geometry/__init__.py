@@ -2,8 +2,10 @@
 
 outward      normals that point out of the body, and how sure that is
 normals      normals of points and cells, and which points are in a box
-orientation  which faces must be turned for a closed surface to face outward, and where that is not
-             known; edges: its edges; nesting: bodies in one another, tunnels
+orientation  which faces must be turned for a surface to face outward, and where that is not known
+             edges, pieces: how its faces hang together; nesting, tunnels: bodies in one another
+             views, raster, cuts: what is seen from outside; votes: what that decides
+outward      normals that point out of the body
 distance     exact distance to the nearest of many triangles; boxes: the tree that it searches
 averages     values averaged from the points of a mesh to its cells, and back
 matching     which row of one file belongs to each row of another

@@ -70,16 +70,18 @@ def like_tunnels(
     return large & (covered >= _COVERED * sides) & (area - covered > _BESIDE * area)
 
 
-def nested(points: NDArray[Any], triangles: NDArray[Any], body: Whole, closed: Mask) -> Mask:
-    """Closed bodies that surround another body, and the bodies inside them, (count,).
+def nested(
+    points: NDArray[Any], triangles: NDArray[Any], body: Whole, closed: Mask
+) -> tuple[Mask, Mask]:
+    """Closed bodies that surround another body, and the bodies inside them, (count,) each.
 
     A body is inside if most lines through some of its points cross the surface of the other one an
     odd number of times on either side.
     """
     count = len(closed)
-    unclear = np.zeros(count, bool)
+    around, within = np.zeros(count, bool), np.zeros(count, bool)
     if count < 2 or not closed.any():
-        return unclear
+        return around, within
     points = np.asarray(points, np.float64) @ _skew()
     low, high = boxes_of(points, triangles, body, count)
     order = np.argsort(body, kind="stable")
@@ -97,9 +99,9 @@ def nested(points: NDArray[Any], triangles: NDArray[Any], body: Whole, closed: M
         for k, one in enumerate(inner[:_MOST]):
             some = np.linspace(starts[one], starts[one + 1] - 1, _PROBES).astype(np.int64)
             inside[k] = wall.surrounds(points[triangles[order[some]]].mean(1))
-        unclear[inner[inside]] = True
-        unclear[outer] |= inside[:_MOST].any()
-    return unclear
+        within[inner[inside]] = True
+        around[outer] |= inside[:_MOST].any()
+    return around, within
 
 
 def faces_out(corners: Floats, piece: Whole) -> bool:

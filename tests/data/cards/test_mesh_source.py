@@ -211,13 +211,15 @@ def test_normals_of_an_open_surface_are_those_of_its_faces(tmp_path: Path) -> No
     np.testing.assert_allclose(found["normal"], np.tile((0, 0, -1), (12, 1)), atol=1e-6)
 
 
-def test_normals_of_an_open_tube_are_those_of_its_faces(tmp_path: Path) -> None:
-    tube = pv.Cylinder(capping=False, resolution=24, height=4, direction=(0, 0, 1))
+@pytest.mark.parametrize(("height", "sign"), [(4, 1), (0.2, -1)])
+def test_normals_of_an_open_tube(height: float, sign: int, tmp_path: Path) -> None:
+    """Out of a long one, which is seen from outside more; of a ring those of its faces."""
+    tube = pv.Cylinder(capping=False, resolution=24, height=height, direction=(0, 0, 1))
     tube = tube.triangulate().flip_faces()
     save(with_fields(tube), tmp_path / "raw" / "a.vtp")
     normals = [{"name": "normal", "computed": "normals"}]
     found = columns(source_of(tmp_path / "raw", features=normals), "a")
-    assert ((found["normal"] * found["position"])[:, :2].sum(1) < 0).all()
+    assert (sign * (found["normal"] * found["position"])[:, :2].sum(1) > 0).all()
 
 
 def test_an_array_at_the_other_location_is_averaged(tmp_path: Path) -> None:
