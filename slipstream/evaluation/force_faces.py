@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.geometry import find_winding, points_to_cells
+from slipstream.data.geometry import area_share, find_winding, points_to_cells
 from slipstream.data.meshes import Location, Mesh, area_vectors, face_centres, triangle_cells
 
 Facing = Literal["find", "out of the body", "into the body"]
@@ -36,6 +36,8 @@ class Faces:
     """How the faces of the file turn."""
     undecided: float
     """The share of the area, 0 to 1, on which the way out of the body is not known."""
+    around: float = 0.0
+    """The share of the area that is taken for a tunnel or far field around the bodies."""
 
     @property
     def areas(self) -> NDArray[np.float64]:
@@ -87,9 +89,9 @@ def outward_faces(
     if not vectors.any():
         raise ValueError(f"{mesh.name} must be a surface with an area, got none")
     centres = face_centres(mesh.cells(), points) * scale
-    undecided = 0.0
+    undecided = around = 0.0
     if facing == "find":
-        turned, undecided = _turned(mesh)
+        turned, undecided, around = _turned(mesh)
         vectors[turned] *= -1
         share = _share(vectors, turned)
         reason = f"found from the geometry; the file turns {share:.1%} of the area inward"
@@ -101,15 +103,16 @@ def outward_faces(
     if flip:
         vectors *= -1
         reason += "; then reversed by --flip-normals"
-    return Faces(mesh, vectors, centres, Stated("out of the body", reason), undecided)
+    return Faces(mesh, vectors, centres, Stated("out of the body", reason), undecided, around)
 
 
-def _turned(mesh: Mesh) -> tuple[NDArray[np.int64], float]:
-    """The cells that turn inward, and the share of the area that is undecided."""
+def _turned(mesh: Mesh) -> tuple[NDArray[np.int64], float, float]:
+    """The cells that turn inward, and the shares of the area that are undecided or a tunnel."""
     points, triangles = mesh.triangles()
     cells = triangle_cells(mesh.cells())
     winding = find_winding(points, triangles, cells)
-    return np.unique(cells[winding.turned]), winding.undecided
+    around = area_share(points, triangles, winding.around)
+    return np.unique(cells[winding.turned]), winding.undecided, around
 
 
 def _share(vectors: NDArray[Any], rows: NDArray[Any]) -> float:

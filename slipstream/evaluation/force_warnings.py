@@ -33,6 +33,11 @@ def force_warnings(forces: Forces, faces: Faces, pressure: NDArray[np.float64]) 
             f"the faces of {forces.undecided:.1%} of the area may face either way, into the body or"
             " out of it: --flip-normals turns all of them"
         )
+    if faces.around:
+        yield (
+            f"{faces.around:.1%} of the area is taken for a tunnel or far field around the bodies,"
+            " and its forces are in the sums: --patches chooses the bodies"
+        )
     if forces.friction is None:
         yield "there is no shear: forces and coefficients are those of the pressure alone"
     yield from _open(forces)

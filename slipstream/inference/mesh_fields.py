@@ -257,6 +257,11 @@ class _Making:
         outward = outward_normals(self.mesh, self.location, lenient=True)
         if outward.turned:
             self.notes.append(f"faces on {outward.turned:.1%} of the area were turned outward")
+        if outward.around:
+            self.warnings.append(
+                f"{outward.around:.1%} of the area of {self.mesh.name} is taken for a tunnel or far"
+                " field around the bodies: its normals point inward"
+            )
         if outward.undecided:
             self._judge(outward.undecided)
         return -outward.normals if self.choices.flip_normals else outward.normals

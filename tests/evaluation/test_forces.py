@@ -352,3 +352,15 @@ def test_reference_values_of_a_card_with_parameters() -> None:
         FlowReference.of(values, {"V": 1})
     with pytest.raises(ValueError, match="a reference value must be one of .* did you mean 'area'"):
         FlowReference.of({"aera": 1})
+
+
+def test_a_tunnel_around_a_body_is_told() -> None:
+    from slipstream.data.meshes import mesh_of
+
+    both = pv.Sphere(radius=1.0).merge(pv.Cube(x_length=40, y_length=40, z_length=40))
+    mesh = mesh_of(both.extract_surface(algorithm=None).triangulate())
+    zero = np.zeros(mesh.info.cells)
+    forces = surface_forces(
+        mesh, zero, None, "cell", FlowReference(area=1.0), Conventions.given("coefficient")
+    )
+    assert any("taken for a tunnel or far field" in text for text in forces.warnings)

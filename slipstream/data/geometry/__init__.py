@@ -25,7 +25,7 @@ from slipstream.data.geometry.normals import (
     point_normals,
 )
 from slipstream.data.geometry.orientation import Winding, find_winding
-from slipstream.data.geometry.outward import OutwardNormals, outward_normals
+from slipstream.data.geometry.outward import OutwardNormals, area_share, outward_normals
 from slipstream.data.geometry.spacing import filled_dimension, median_spacing, scaled_spacing
 from slipstream.data.geometry.z_order import z_order_codes
 
@@ -35,6 +35,7 @@ __all__ = [
     "NoNormalError",
     "Winding",
     "OutwardNormals",
+    "area_share",
     "array_at",
     "cell_normals",
     "cells_to_points",

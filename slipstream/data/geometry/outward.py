@@ -23,6 +23,9 @@ class OutwardNormals:
     """The share of the area, 0 to 1, whose faces turn inward in the file."""
     undecided: float
     """The share of the area, 0 to 1, on which they are not known to point out of the body."""
+    around: float = 0.0
+    """The share of the area, 0 to 1, that is taken for a tunnel or far field around the bodies,
+    where normals point inward."""
 
 
 def outward_normals(mesh: Mesh, location: Location, *, lenient: bool = False) -> OutwardNormals:
@@ -43,12 +46,15 @@ def outward_normals(mesh: Mesh, location: Location, *, lenient: bool = False) ->
     else:
         normals = point_normals(points, triangles, lenient=lenient)
         normals = -normals if turned.any() else normals
-    return OutwardNormals(normals, _share(points, triangles, turned), winding.undecided)
+    shares = (area_share(points, triangles, chosen) for chosen in (turned, winding.around))
+    return OutwardNormals(normals, next(shares), winding.undecided, next(shares))
 
 
-def _share(points: NDArray[Any], triangles: NDArray[Any], chosen: NDArray[np.bool_]) -> float:
-    """The share of the area that the chosen triangles have."""
-    if not chosen.any():
+def area_share(
+    points: NDArray[Any], triangles: NDArray[Any], chosen: NDArray[np.bool_] | None
+) -> float:
+    """The share of the area that the chosen triangles have, (T,); None for none."""
+    if chosen is None or not chosen.any():
         return 0.0
     a, b, c = (points[triangles[:, k]].astype(np.float64) for k in range(3))
     areas = np.linalg.norm(np.cross(b - a, c - a), axis=1)
