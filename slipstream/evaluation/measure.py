@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slipstream.data.batches import Batch, PointDataset
+from slipstream.core.shapes import Float
+from slipstream.data.batches import Batch, Normaliser, PointDataset
 from slipstream.data.store import Schema, Store
 from slipstream.metrics import Errors, Groups, Order, error_sums
 from slipstream.runs.evaluation_file import Number, Protocol, number_name
@@ -26,6 +27,8 @@ POINTS_AT_ONCE = 65_536
 """Samples share a forward pass as long as they have no more points than this together."""
 OnSample = Callable[[int, int], None]
 """Called with samples measured and samples in all."""
+Kinds = Mapping[str, tuple[Groups, Order]]
+"""Groups of channels and order of the norm, by measure."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,12 @@ def variables(schema: Schema) -> dict[str, tuple[int, ...]]:
     }
 
 
+def measures(schema: Schema) -> Kinds:
+    """The groups and the norm of each measure."""
+    own = variables(schema)
+    return {"composite": (schema.target_groups, 1), "L1": (own, 1), "L2": (own, 2)}
+
+
 def make_dataset(store: Store, trained: TrainedModel, protocol: Protocol) -> PointDataset:
     """The draws of a protocol; ValueError where the split is empty."""
     if not store.splits.get(protocol.split):
@@ -121,19 +130,14 @@ def measure(
     on_sample: OnSample = lambda done, total: None,
 ) -> MeasuredErrors:
     """All three measures on every sample of the split, in fp32."""
-    schema = trained.schema
-    kinds: dict[str, tuple[Groups, Order]] = {
-        "composite": (schema.target_groups, 1),
-        "L1": (variables(schema), 1),
-        "L2": (variables(schema), 2),
-    }
+    kinds = measures(trained.schema)
     by_repeat: dict[str, list[Errors]] = {name: [] for name in MEASURES}
     total = protocol.repeats * len(dataset)
     for repeat in range(protocol.repeats):
         parts = []
         for indices in dataset.in_batches(POINTS_AT_ONCE):
             batch = dataset.__getitems__([(repeat, index) for index in indices])
-            parts.append(_errors_of(trained, batch, kinds))
+            parts.append(_model_errors(trained, batch, kinds))
             on_sample(repeat * len(dataset) + indices[-1] + 1, total)
         for name, (groups, _) in kinds.items():
             by_repeat[name].append(Errors.joined(groups, [part[name] for part in parts]))
@@ -141,19 +145,27 @@ def measure(
 
 
 @torch.no_grad()
-def _errors_of(
-    trained: TrainedModel, batch: Batch, kinds: Mapping[str, tuple[Groups, Order]]
-) -> dict[str, Errors]:
+def _model_errors(trained: TrainedModel, batch: Batch, kinds: Kinds) -> dict[str, Errors]:
     batch = batch.to(trained.device, trained.config.dtype)
-    targets = trained.normaliser.targets
     prediction: Tensor = trained.normalised(*batch.inputs)
-    normalised = prediction, targets.forward(batch.targets)
+    return errors_of(trained.normaliser, prediction, batch.targets, kinds, batch.samples)
+
+
+def errors_of(
+    normaliser: Normaliser,
+    prediction: Float[Tensor, "S N K"],
+    truth: Float[Tensor, "S N K"],
+    kinds: Kinds,
+    samples: Sequence[str],
+) -> dict[str, Errors]:
+    """The errors of a normalised prediction by measure; the truth is as stored."""
+    normalised = prediction, normaliser.targets.forward(truth)
     # As stored: relative errors stay the same where targets were divided by a number a sample.
-    physical = targets.inverse(prediction), batch.targets
+    physical = normaliser.targets.inverse(prediction), truth
     errors = {}
     for name, (groups, order) in kinds.items():
         pair = normalised if name == "composite" else physical
-        errors[name] = Errors.of(error_sums(*pair, groups, order=order), groups, batch.samples)
+        errors[name] = Errors.of(error_sums(*pair, groups, order=order), groups, samples)
     return errors
 
 

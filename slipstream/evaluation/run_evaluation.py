@@ -7,15 +7,18 @@ its median error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slipstream.core.files import remove_partials
 from slipstream.core.runtime import device_name
+from slipstream.data.batches import Normaliser
 from slipstream.data.store import Store, data_hash, open_store
 from slipstream.evaluation.locality import find_locality
 from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
+from slipstream.evaluation.yardsticks import measure_yardsticks
 from slipstream.models.variants import BASELINE
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.config import RunConfig
@@ -24,6 +27,7 @@ from slipstream.runs.evaluation_file import (
     LayerSlices,
     Locality,
     Protocol,
+    Yardstick,
     append_evaluation,
     prediction_file,
     predictions_of,
@@ -62,7 +66,7 @@ def evaluate_runs(
     """
     runs = list(runs)
     evaluations: dict[Path, Evaluation] = {}
-    localities: dict[str, Locality | None] = {}  # by data hash
+    known = _OfData()
     chosen: dict[tuple[str, str], tuple[str, ...]] = {}  # pictures by experiment and data hash
     for run in sorted(runs, key=_baseline_first):
         trained = load_model(run.path, device=request.device)
@@ -72,14 +76,40 @@ def evaluate_runs(
         one = None if request.again else _newest(run, trained, protocol, pictures)
         if one is None:
             store = open_data_of(trained, request.store, run)
-            if key[1] not in localities:
-                localities[key[1]] = _locality(store, protocol)
             one = _evaluate(run, trained, store, protocol, pictures, watch)
-            one = replace(one, locality=localities[key[1]])
+            one = known.added(one, trained, store)
             append_evaluation(run, one)
+        elif not one.yardsticks:
+            with suppress(ValueError, OSError):  # an older record, whose data may be gone
+                one = known.added(one, trained, open_data_of(trained, request.store, run))
+                append_evaluation(run, one)
         chosen.setdefault(key, one.pictures)
         evaluations[run.path] = one
     return [evaluations[run.path] for run in runs]
+
+
+class _OfData:
+    """What an evaluation says about its data alone: the same for all runs on them."""
+
+    def __init__(self) -> None:
+        self._localities: dict[tuple[str, str], Locality | None] = {}
+        self._yardsticks: dict[tuple[str, str, Normaliser], tuple[Yardstick, ...]] = {}
+
+    def added(self, one: Evaluation, trained: TrainedModel, store: Store) -> Evaluation:
+        """The evaluation with the limits of pointwise models and with the yardsticks."""
+        split = one.protocol.split
+        place = (one.data_hash, split)
+        if place not in self._localities:
+            self._localities[place] = _locality(store, one.protocol)
+        key = (*place, trained.normaliser)
+        if key not in self._yardsticks:
+            self._yardsticks[key] = measure_yardsticks(store, trained.normaliser, split)
+        return replace(
+            one,
+            data=store.manifest.origin.source,
+            locality=self._localities[place],
+            yardsticks=self._yardsticks[key],
+        )
 
 
 def _baseline_first(run: RunFolder) -> tuple[bool, int]:

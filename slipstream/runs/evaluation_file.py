@@ -125,9 +125,30 @@ class Locality:
     errors: dict[str, float]
 
 
+YardstickKind = Literal["mean", "nearest"]
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """The errors of a prediction that needs no model: what a model must beat."""
+
+    kind: YardstickKind
+    """"mean": every target is its mean over the training set. "nearest": the targets are those of
+    the most similar training sample."""
+    definition: str
+    errors: dict[str, float | None]
+    """The mean over samples, by name of the number."""
+    samples: dict[str, dict[str, float | None]]
+    """By sample and name of the number."""
+    neighbours: dict[str, str]
+    """Of "nearest": the training sample whose targets each sample was given."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     experiment: str
+    data: str = field(default="", metadata=YOUNGER)
+    """The name of the data; older records do not say."""
     variant: str
     seed: int
     step: int
@@ -159,6 +180,8 @@ class Evaluation:
     """The slices of every layer that has some, on the sample of the first picture."""
     locality: Locality | None
     """None where the problem has no known pointwise answer."""
+    yardsticks: tuple[Yardstick, ...] = field(default=(), metadata=YOUNGER)
+    """Older records have none."""
 
 
 def evaluations_file(run: RunFolder) -> Path:
