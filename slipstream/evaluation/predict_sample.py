@@ -8,6 +8,7 @@ are all of its points, each predicted once.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -42,10 +43,7 @@ def predict_sample(
     values: list[Tensor] = []
     weights: list[Tensor] = []
     layers: list[LayerSlices] = []
-    for start in range(0, used, size):
-        # The last subset must be as dense as the others, so it begins earlier and its first points
-        # are dropped: 10 points in subsets of 4 are rows 0-3, 4-7 and 6-9, of which 6-7 go.
-        first = min(start, used - size)
+    for start, first in subsets(used, size):
         with probing(trained.model, WEIGHT_POINTS) as probe:
             predicted = _predict(trained, rows[first : first + size], store, sample)
         values.append(predicted[start - first :])
@@ -55,6 +53,32 @@ def predict_sample(
     kept = torch.cat(weights)[:WEIGHT_POINTS] if weights else None
     prediction = _prediction(trained, rows, torch.cat(values), sample, protocol, kept)
     return prediction, layers
+
+
+@torch.no_grad()
+def predict_whole(
+    trained: TrainedModel, store: Store, sample: str, protocol: Protocol
+) -> Float[Tensor, "N K"]:
+    """The targets at all points of a sample, as stored, in the same subsets."""
+    rows = torch.from_numpy(store.array(sample).copy())
+    total = len(rows)
+    points = trained.config.data.points
+    size = total if protocol.full else count_points(points, total, sample)
+    parts = [
+        _predict(trained, rows[first : first + size], store, sample)[start - first :]
+        for start, first in subsets(total, size)
+    ]
+    return torch.cat(parts)
+
+
+def subsets(total: int, size: int) -> Iterator[tuple[int, int]]:
+    """For each subset the first point that is new in it, and the point at which it begins.
+
+    The last subset must be as dense as the others, so it begins earlier and its first points are
+    dropped: 10 points in subsets of 4 are rows 0-3, 4-7 and 6-9, of which 6-7 go.
+    """
+    for start in range(0, total, size):
+        yield start, min(start, total - size)
 
 
 def _predict(

@@ -18,6 +18,7 @@ from typing import Literal
 from slipstream.core.checks import check_whole
 from slipstream.core.records import append_record, read_records
 from slipstream.core.schemas import YOUNGER, parsed
+from slipstream.runs.force_records import ForceSection
 from slipstream.runs.folder import RunFolder
 
 KIND = "evaluation"
@@ -182,6 +183,8 @@ class Evaluation:
     """None where the problem has no known pointwise answer."""
     yardsticks: tuple[Yardstick, ...] = field(default=(), metadata=YOUNGER)
     """Older records have none."""
+    forces: ForceSection | None = field(default=None, metadata=YOUNGER)
+    """Force coefficients, where they were asked for."""
 
 
 def evaluations_file(run: RunFolder) -> Path:
