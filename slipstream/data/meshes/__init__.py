@@ -24,7 +24,7 @@ inputs       the meshes that a user names on a command line
 regions      which patches of a case, or blocks of a .vtm, are read
 """
 
-from slipstream.data.meshes.cells import area_vectors, triangle_cells
+from slipstream.data.meshes.cells import area_vectors, face_centres, triangle_cells
 from slipstream.data.meshes.in_memory import as_pyvista, mesh_of, units_of, with_arrays
 from slipstream.data.meshes.inputs import MeshInput, find_inputs
 from slipstream.data.meshes.limits import ReadLimits, read_within
@@ -54,6 +54,7 @@ __all__ = [
     "Wanted",
     "area_vectors",
     "as_pyvista",
+    "face_centres",
     "find_inputs",
     "find_meshes",
     "is_case",

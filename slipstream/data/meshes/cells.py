@@ -86,7 +86,11 @@ def centres(cells: Cells, points: NDArray[Any]) -> NDArray[Any]:
 
 
 def area_vectors(cells: Cells, points: NDArray[Any]) -> NDArray[np.float64]:
-    """Normal times area of each cell of a surface, by the order of its corners, (C, 3)."""
+    """Normal times area of each cell of a surface, by the order of its corners, (C, 3).
+
+    It is 1/2 sum (x_i - c) x (x_(i+1) - c) over the corners x_i, the same for every c and however a
+    polygon that is not flat is cut into triangles.
+    """
     vectors = np.empty((cells.count, 3))
     start = 0
     for chunk in cells.checked():
@@ -98,6 +102,33 @@ def area_vectors(cells: Cells, points: NDArray[Any]) -> NDArray[np.float64]:
         vectors[start : start + len(sizes)] = np.add.reduceat(edges, chunk.begins) / 2
         start += len(sizes)
     return vectors
+
+
+def face_centres(cells: Cells, points: NDArray[Any]) -> NDArray[np.float64]:
+    """The centre of area of each cell of a surface, (C, 3).
+
+    A polygon is cut into triangles at the mean of its corners, and each triangle counts by its area
+    along the polygon's area vector; a cell without area has the mean of its corners.
+    """
+    middle = np.empty((cells.count, 3))
+    start = 0
+    for chunk in cells.checked():
+        _check_types(cells.file, chunk, _FLAT)
+        begins, sizes = chunk.begins, chunk.sizes
+        corners = points[chunk.corners].astype(np.float64)
+        mean = np.add.reduceat(corners, begins) / sizes[:, None]
+        corners -= np.repeat(mean, sizes, 0)
+        following = np.arange(1, len(corners) + 1)
+        following[begins + sizes - 1] = begins
+        pieces = np.cross(corners, corners[following])
+        vectors = np.add.reduceat(pieces, begins)
+        areas = (pieces * np.repeat(vectors, sizes, 0)).sum(1)
+        moment = np.add.reduceat(areas[:, None] * (corners + corners[following]), begins) / 3
+        total = (vectors * vectors).sum(1, keepdims=True)
+        mean += np.divide(moment, total, out=np.zeros_like(moment), where=total > 0)
+        middle[start : start + len(sizes)] = mean
+        start += len(sizes)
+    return middle
 
 
 def triangles(cells: Cells) -> NDArray[np.int64]:
