@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from slipstream.evaluation.summary import Summary
 from slipstream.runs.evaluation_file import Evaluation, Yardstick, YardstickKind
+from slipstream.runs.force_records import ForceSection
 
 HEADINGS: dict[YardstickKind, str] = {
     "mean": "mean of training",
@@ -25,14 +26,15 @@ def yardsticks_of(evaluations: Iterable[Evaluation]) -> tuple[Yardstick, ...]:
 def unbeaten(summaries: Sequence[Summary], yardsticks: Sequence[Yardstick]) -> list[str]:
     """A sentence for each variant and yardstick that the variant does not beat in some number.
 
-    As "baseline does not beat the mean of the training set in L1 p (0.71 against 0.62)."
+    Numbers are the composite error and the relative L1 error of each variable. As "baseline does
+    not beat the mean of the training set in L1 p (0.71 against 0.62)."
     """
     sentences = []
     for variant in dict.fromkeys(summary.variant for summary in summaries):
-        own = [summary for summary in summaries if summary.variant == variant]
+        own = [s for s in summaries if s.variant == variant and _counts(s)]
         for yardstick in yardsticks:
             worse = [
-                f"{summary.name} ({summary.mean:.3g} against {bound:.3g})"
+                f"{summary.name} ({summary.mean:.4g} against {bound:.4g})"
                 for summary in own
                 if (bound := yardstick.errors.get(summary.name)) is not None
                 and not summary.mean < bound
@@ -43,6 +45,10 @@ def unbeaten(summaries: Sequence[Summary], yardsticks: Sequence[Yardstick]) -> l
     return sentences
 
 
+def _counts(summary: Summary) -> bool:
+    return summary.measure == "L1" or summary.name == "composite"
+
+
 def beside_text(summary: Summary, yardsticks: Sequence[Yardstick]) -> str:
     """As "p 0.18; mean of training 0.62; nearest training sample 0.35"."""
     parts = [f"{summary.variable or summary.measure} {summary.mean:.3g}"]
@@ -51,3 +57,23 @@ def beside_text(summary: Summary, yardsticks: Sequence[Yardstick]) -> str:
         if bound is not None:
             parts.append(f"{HEADINGS[yardstick.kind]} {bound:.3g}")
     return "; ".join(parts)
+
+
+def force_sentences(forces: ForceSection) -> list[str]:
+    """What is not beaten by the coefficients, and which samples have none; without full stops."""
+    sentences = []
+    for name, own in forces.errors.items():
+        bounds: dict[YardstickKind, float | None] = {"mean": own.mean, "nearest": own.nearest}
+        for kind, bound in bounds.items():
+            if bound is not None and not own.mean_absolute < bound:
+                what = _NAMES[kind]
+                sentences.append(
+                    f"{name.capitalize()} is not predicted better than by {what}"
+                    f" ({own.mean_absolute:.3g} against {bound:.3g})"
+                )
+    if forces.left_out:
+        sample, reason = next(iter(forces.left_out.items()))
+        sentences.append(
+            f"{len(forces.left_out)} samples have no forces, the first {sample}: {reason}"
+        )
+    return sentences

@@ -9,8 +9,8 @@ A sample is described by two vectors:
   distance). Coordinates share one scale, features have each their own.
 
 Either part is divided by its own spread over the training samples, so that both count alike, and
-the nearest sample has the least sum of the two squares. Where shapes differ by no more than two
-draws of points of one sample do, all shapes count as equal.
+the nearest sample has the least sum of the two squares. Where shapes differ by no more than the
+points that happened to be read of a sample make them differ, all shapes count as equal.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def nearest_samples(store: Store, samples: Sequence[str]) -> dict[str, str]:
         return {}
     rows = {sample: read_first(store, sample, POINTS) for sample in training}
     describe = _Describer(store, list(rows.values()))
-    known = {sample: describe(own) for sample, own in rows.items()}
+    known = {sample: describe(own, store.rows(sample)) for sample, own in rows.items()}
     parts = _weighted_parts(list(known.values()))
     nearest = {}
     for sample in samples:
-        own = known.get(sample) or describe(read_first(store, sample, POINTS))
+        own = known.get(sample) or describe(read_first(store, sample, POINTS), store.rows(sample))
         squares = np.zeros(len(training))
         for name, vectors, spread in parts:
             squares += ((vectors - getattr(own, name)) ** 2).sum(1) / spread
@@ -114,12 +114,13 @@ class _Describer:
         both = np.concatenate([np.eye(len(self.points)), random])
         self.directions = both / np.linalg.norm(both, axis=1, keepdims=True)
 
-    def __call__(self, rows: NDArray[np.float32]) -> _Description:
+    def __call__(self, rows: NDArray[np.float32], total: int) -> _Description:
         parameters = rows[0, self.parameters] / self.scale[self.parameters]
         seen = (rows[:, self.points] / self.scale[self.points]) @ self.directions.T
         halves = [_quantiles(seen[first::2]) for first in (0, 1)] if len(rows) > 1 else []
         # A half has twice the variance of the whole, the difference of two halves four times.
         noise = float(((halves[0] - halves[1]) ** 2).sum()) / 4 if halves else 0.0
+        noise *= 1 - len(rows) / total  # nothing is left to chance where all points are read
         return _Description(np.asarray(parameters, np.float64), _quantiles(seen), noise)
 
 

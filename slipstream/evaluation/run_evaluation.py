@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from slipstream.core.files import remove_partials
@@ -18,6 +19,8 @@ from slipstream.data.store import Store, data_hash, open_store
 from slipstream.evaluation.locality import find_locality
 from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
+from slipstream.evaluation.sample_bodies import ForceRequest
+from slipstream.evaluation.sample_forces import measure_forces
 from slipstream.evaluation.yardsticks import measure_yardsticks
 from slipstream.models.variants import BASELINE
 from slipstream.runs.checkpoint import weights_hash
@@ -53,6 +56,10 @@ class EvaluationRequest:
     """Where the data are now, if they were moved since the training."""
     again: bool = False
     """Whether to measure again what has an evaluation already."""
+    meshes: Path | None = None
+    """The folder that was ingested, for the faces of surfaces in pictures."""
+    forces: ForceRequest | None = None
+    """How force coefficients are to be made; None for none."""
 
 
 def evaluate_runs(
@@ -83,9 +90,20 @@ def evaluate_runs(
             with suppress(ValueError, OSError):  # an older record, whose data may be gone
                 one = known.added(one, trained, open_data_of(trained, request.store, run))
                 append_evaluation(run, one)
+        if request.forces is not None and _lacks_forces(one, request):
+            store = open_data_of(trained, request.store, run)
+            told = partial(watch, trained.config.name)
+            section = measure_forces(trained, store, one, request.forces, told)
+            one = replace(one, forces=section)
+            append_evaluation(run, one)
         chosen.setdefault(key, one.pictures)
         evaluations[run.path] = one
     return [evaluations[run.path] for run in runs]
+
+
+def _lacks_forces(one: Evaluation, request: EvaluationRequest) -> bool:
+    asked = request.forces.asked if request.forces else None
+    return request.again or one.forces is None or one.forces.asked != asked
 
 
 class _OfData:
@@ -158,7 +176,7 @@ def _evaluate(
                 f"samples must be of the split {protocol.split!r} of {store.path}, got {sample!r}"
             )
     config = trained.config
-    measured = measure(trained, dataset, protocol, lambda done, all: watch(config.name, done, all))
+    measured = measure(trained, dataset, protocol, partial(watch, config.name))
     pictures = tuple(pictures) or (measured.median_sample(),)
     files = {sample: prediction_file(run, sample, full=protocol.full) for sample in pictures}
     slices: list[LayerSlices] = []

@@ -18,8 +18,8 @@ from typing import Literal
 from slipstream.core.checks import check_whole
 from slipstream.core.records import append_record, read_records
 from slipstream.core.schemas import YOUNGER, parsed
-from slipstream.runs.force_records import ForceSection
 from slipstream.runs.folder import RunFolder
+from slipstream.runs.force_records import ForceSection
 
 KIND = "evaluation"
 

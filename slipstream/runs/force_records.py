@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ import numpy as np
 
 SHOWN = ("cd", "cl", "cs")
 """Coefficients of drag, lift and side force."""
+ZERO = 1e-3
+"""A coefficient is 0 where it is at most this share of the largest."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class ForceSection:
     """Reference values and conventions of the first sample, for people."""
     samples: dict[str, SampleForces]
     errors: dict[str, ForceErrors]
-    """By coefficient: cd, cl, cs."""
+    """By coefficient: cd, and cl and cs where they are not 0."""
     training: dict[str, dict[str, float]]
     """True coefficients of those training samples that the yardsticks are made of."""
     left_out: dict[str, str]
@@ -56,16 +58,20 @@ def force_errors(
     training: Mapping[str, Mapping[str, float]],
     neighbours: Mapping[str, str],
 ) -> dict[str, ForceErrors]:
-    """The errors of each coefficient. A yardstick is None where a coefficient for it is missing."""
+    """The errors of each coefficient. A yardstick is None where a coefficient for it is missing.
+
+    A coefficient other than drag that is 0 in truth, as that of the side force on a symmetric body,
+    is left out: at most ZERO of the largest.
+    """
+    sizes = {n: max(abs(f.true[n]) for f in samples.values()) for n in SHOWN} if samples else {}
     errors = {}
-    for name in SHOWN:
-        own = {s: f for s, f in samples.items() if name in f.predicted and name in f.true}
-        if not own:
+    for name, size in sizes.items():
+        if name != SHOWN[0] and size <= ZERO * max(sizes.values()):
             continue
-        true = np.array([forces.true[name] for forces in own.values()])
-        predicted = np.array([forces.predicted[name] for forces in own.values()])
+        true = np.array([forces.true[name] for forces in samples.values()])
+        predicted = np.array([forces.predicted[name] for forces in samples.values()])
         known = [coefficients[name] for coefficients in training.values()]
-        nearest = [training.get(neighbours.get(sample, ""), {}).get(name) for sample in own]
+        nearest = [training.get(neighbours.get(sample, ""), {}).get(name) for sample in samples]
         errors[name] = ForceErrors(
             _mean_absolute(predicted, true),
             _correlation(predicted, true),
@@ -76,7 +82,7 @@ def force_errors(
     return errors
 
 
-def _mean_absolute(predicted: Sequence[Any] | np.ndarray[Any, Any], true: Any) -> float:
+def _mean_absolute(predicted: Any, true: Any) -> float:
     return float(np.abs(np.asarray(predicted, np.float64) - true).mean())
 
 

@@ -1,0 +1,87 @@
+"""Force coefficients of test samples: of the predicted fields and of the true ones, on the meshes.
+
+A store has points without faces, so forces need the meshes that were ingested. Both forces of a
+sample are sums over the same faces, by the same conventions, which are those of the true fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from slipstream.data.store import Store
+from slipstream.evaluation.neighbours import candidates
+from slipstream.evaluation.predict_sample import predict_whole
+from slipstream.evaluation.sample_bodies import Bodies, ForceRequest
+from slipstream.runs.evaluation_file import Evaluation
+from slipstream.runs.force_records import ForceSection, SampleForces, force_errors
+from slipstream.runs.model_file import TrainedModel
+
+MOST_TRAINING = 32
+"""Training samples whose true coefficients make the mean, evenly over the split."""
+Watch = Callable[[int, int], None]
+"""Called with samples done and samples in all."""
+
+
+def measure_forces(
+    trained: TrainedModel,
+    store: Store,
+    evaluation: Evaluation,
+    request: ForceRequest,
+    watch: Watch = lambda done, total: None,
+) -> ForceSection:
+    """The coefficients of all samples of an evaluation's split, and their errors.
+
+    A sample whose mesh is missing or was changed is left out, with the reason. ValueError where
+    there is none left, where the model predicts no pressure, and where coefficients lack a
+    reference value.
+    """
+    bodies = Bodies(trained, store, request)
+    samples, left_out, warnings = {}, {}, dict[str, int]()
+    definition = ""
+    for done, sample in enumerate(evaluation.samples):
+        try:
+            body = bodies.read(sample)
+        except (ValueError, OSError) as error:
+            left_out[sample] = str(error)
+            continue
+        values = predict_whole(trained, store, sample, evaluation.protocol).numpy()
+        samples[sample] = SampleForces(body.coefficients(values), body.coefficients(body.truth))
+        definition = definition or body.definition
+        for sentence in body.warnings():
+            warnings[sentence] = warnings.get(sentence, 0) + 1
+        watch(done + 1, len(evaluation.samples))
+    if not samples:
+        raise ValueError(next(iter(left_out.values()), "forces need test samples, got none"))
+    neighbours = next((y.neighbours for y in evaluation.yardsticks if y.neighbours), {})
+    training, lost = _training(bodies, store, [neighbours.get(s, "") for s in samples])
+    said = [f"{text} ({count} of {len(samples)} samples)" for text, count in warnings.items()]
+    return ForceSection(
+        asked=request.asked,
+        definition=definition,
+        samples=samples,
+        errors=force_errors(samples, training, neighbours),
+        training=training,
+        left_out=left_out,
+        warnings=(*said, *lost),
+    )
+
+
+def _training(
+    bodies: Bodies, store: Store, neighbours: list[str]
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """True coefficients of some training samples and of the neighbours, and what is missing."""
+    all_samples = candidates(store)
+    chosen = np.unique(np.linspace(0, len(all_samples) - 1, MOST_TRAINING).round().astype(int))
+    wanted = dict.fromkeys([*(all_samples[i] for i in chosen), *filter(None, neighbours)])
+    known, lost = {}, []
+    for sample in wanted:
+        try:
+            body = bodies.read(sample)
+            known[sample] = body.coefficients(body.truth)
+        except (ValueError, OSError) as error:
+            lost.append(str(error))
+    if not lost:
+        return known, []
+    return known, [f"{len(lost)} training samples have no forces, the first: {lost[0]}"]
