@@ -64,13 +64,16 @@ def force_sentences(forces: ForceSection) -> list[str]:
     sentences = []
     for name, own in forces.errors.items():
         bounds: dict[YardstickKind, float | None] = {"mean": own.mean, "nearest": own.nearest}
-        for kind, bound in bounds.items():
-            if bound is not None and not own.mean_absolute < bound:
-                what = _NAMES[kind]
-                sentences.append(
-                    f"{name.capitalize()} is not predicted better than by {what}"
-                    f" ({own.mean_absolute:.3g} against {bound:.3g})"
-                )
+        better = [
+            f"{_NAMES[kind]} ({bound:.3g})"
+            for kind, bound in bounds.items()
+            if bound is not None and not own.mean_absolute < bound
+        ]
+        if better:
+            sentences.append(
+                f"{name.capitalize()} is off by {own.mean_absolute:.3g} on average and does not"
+                f" beat {' and '.join(better)}"
+            )
     if forces.left_out:
         sample, reason = next(iter(forces.left_out.items()))
         sentences.append(

@@ -88,7 +88,7 @@ def test_the_terminal_has_samples_and_yardsticks(made: Path, command: Command) -
         "area 2.5" in said.out and "pressure kinematic, shear dimensional, on the body" in said.out
     )
     assert "baseline does not beat the nearest training sample in composite (" in said.out
-    assert "Note: Cd is not predicted better than by the mean of the training set" in said.out
+    assert " on average and does not beat the mean of the training set (" in said.out
     command("evaluate", made, "--forces", "--meshes", made.parent / "raw", *GIVEN, "--flip-shear")
     flipped = read_evaluations(RunFolder(made))[-1].forces
     assert flipped is not None and flipped.samples["5"].true["cd"] < cd
