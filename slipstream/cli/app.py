@@ -28,6 +28,7 @@ COMMANDS = {
     "study": "slipstream.cli.study:study",
     "audit": "slipstream.cli.audit:audit",
     "evaluate": "slipstream.cli.evaluate:evaluate",
+    "forces": "slipstream.cli.forces:forces",
     "report": "slipstream.cli.report:report",
     "model": "slipstream.cli.model:model",
     "variants": "slipstream.cli.machine:variants",

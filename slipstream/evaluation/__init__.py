@@ -4,5 +4,10 @@ run_evaluation   the evaluation of runs: measured, recorded beside the run, not 
 measure          the three measures; evaluate: errors of a model on batches
 predict_sample   the prediction on one sample, for pictures; vtk_export: for ParaView
 slices           entropy and use of the slices; locality: what a pointwise model can reach
+forces           forces of a surface from pressure and shear; force_result: what they are;
+                 mesh_forces: those of a mesh file (force_arrays: which of its arrays);
+                 force_reference, force_conventions, force_forms, force_faces: reference values,
+                 what arrays mean, conversions, area vectors; force_warnings: what may be wrong;
+                 force_estimate: from some of the faces, with an interval
 compare          validation errors of variants at equal steps; summary: evaluations over seeds
 """

@@ -91,15 +91,17 @@ def find_conventions(
     drag: NDArray[np.float64],
     *,
     flip_shear: bool = False,
+    openfoam: bool = False,
 ) -> tuple[Conventions, list[str]]:
     """Conventions by the forms of pressure and shear (`stated_form`), and warnings.
 
     The sign of the shear is found by `guess_traction` from its `values` on the faces, (F, 3), None
-    where there is none, and the unit vector `drag`; `flip_shear` reverses what it finds.
+    where there is none, and the unit vector `drag`; `flip_shear` reverses what it finds. `openfoam`
+    says that the shear is known to be OpenFOAM's.
     """
     traction, warning = Stated(ON_BODY, "there is no shear"), None
     if values is not None:
-        traction, warning = guess_traction(values, faces.areas, drag)
+        traction, warning = guess_traction(values, faces.areas, drag, openfoam)
     found = Conventions(pressure[0], shear[0], traction, pressure[1], shear[1])
     if flip_shear and values is not None:
         return found.flipped(f"reversed by --flip-shear, though {traction.reason}"), []
@@ -107,22 +109,25 @@ def find_conventions(
 
 
 def guess_traction(
-    shear: NDArray[np.float64], areas: NDArray[np.float64], drag: NDArray[np.float64]
+    shear: NDArray[np.float64],
+    areas: NDArray[np.float64],
+    drag: NDArray[np.float64],
+    openfoam: bool = False,
 ) -> tuple[Stated, str | None]:
     """The sign of a shear (F, 3) on faces with these areas, and a warning where it is not clear.
 
     Friction pulls a body along with the flow: where the mean shear is against the unit vector
-    `drag`, it is the traction on the fluid.
+    `drag`, it is the traction on the fluid. That of OpenFOAM (`openfoam`) always is.
     """
     size = float((np.linalg.norm(shear, axis=1) * areas).sum())
-    along = float((shear @ drag * areas).sum())
-    cosine = along / size if size > 0 else 0.0
-    value = ON_FLUID if cosine < 0 else ON_BODY
+    if size == 0:
+        return Stated(ON_FLUID if openfoam else ON_BODY, "it is 0 everywhere"), None
+    cosine = float((shear @ drag * areas).sum()) / size
     way = "against" if cosine < 0 else "along"
-    reason = f"its mean is {way} the flow, by {abs(cosine):.3g} of its mean size"
-    if abs(cosine) >= _CLEAR or size == 0:
-        return Stated(value, reason if size else "it is 0 everywhere"), None
-    return Stated(value, reason), (
-        f"the sign of the shear is a guess: its mean along the flow is {cosine:.2g} of its mean"
-        " size; --flip-shear reverses it"
-    )
+    seen = f"its mean is {way} the flow by {abs(cosine):.3g} of its mean size"
+    clear = abs(cosine) >= _CLEAR
+    if openfoam:
+        odd = f"the shear of OpenFOAM must be against the flow, but {seen}: is drag its direction?"
+        return Stated(ON_FLUID, f"OpenFOAM's; {seen}"), odd if clear and cosine > 0 else None
+    warning = f"the sign of the shear is a guess: {seen}; --flip-shear reverses it"
+    return Stated(ON_FLUID if cosine < 0 else ON_BODY, seen), None if clear else warning

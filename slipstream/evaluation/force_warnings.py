@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.evaluation.force_faces import Faces
+from slipstream.evaluation.force_forms import dynamic_pressure
 from slipstream.evaluation.force_reference import AXES
 from slipstream.evaluation.force_result import Forces
 
@@ -15,6 +16,8 @@ AT_POINTS = (
     "values are at points, and each face takes the mean of its corners: where they were averaged"
     " from cells, a drag coefficient may be off by 0.05"
 )
+_LEAST_CP, _MOST_CP = 0.05, 20.0
+_ROUNDING = 1e-12
 _UNDECIDED = 0.001
 """The share of the area that may be undecided without a word."""
 _ABSOLUTE = 3.0
@@ -34,6 +37,7 @@ def force_warnings(forces: Forces, faces: Faces, pressure: NDArray[np.float64]) 
         yield "there is no shear: forces and coefficients are those of the pressure alone"
     yield from _open(forces)
     yield from _absolute(forces, faces, pressure)
+    yield from _implausible(forces, pressure)
     if forces.reference.mirror is not None:
         axis = AXES.index(forces.reference.mirror)
         places = faces.centres[:, axis]
@@ -45,6 +49,21 @@ def force_warnings(forces: Forces, faces: Faces, pressure: NDArray[np.float64]) 
             )
 
 
+def _implausible(forces: Forces, pressure: NDArray[np.float64]) -> Iterator[str]:
+    """A pressure of another form, unit or speed than was taken gives a coefficient far from 1."""
+    stress = dynamic_pressure(forces.conventions.pressure_form, forces.reference)
+    if stress is None:
+        return
+    gauge = (pressure - forces.reference.pressure) * forces.conventions.pressure_factor
+    largest = float(np.abs(gauge).max()) / stress
+    if not _LEAST_CP <= largest <= _MOST_CP and largest > 0:
+        yield (
+            f"the pressure coefficient reaches {largest:.3g} on the body, where about 1 is usual: is"
+            f" the pressure {forces.conventions.pressure_form}, and the speed right?"
+            " --pressure-form and --speed change them"
+        )
+
+
 def _open(forces: Forces) -> Iterator[str]:
     if not forces.open:
         return
@@ -54,7 +73,8 @@ def _open(forces: Forces) -> Iterator[str]:
     if not changes:
         yield f"{text}, so that forces change by as much times any shift of the pressure"
         return
-    shifts = ", ".join(f"{name.capitalize()} by {value:+.4g}" for name, value in changes.items())
+    shown = {name: 0 if abs(value) < _ROUNDING else value for name, value in changes.items()}
+    shifts = ", ".join(f"{name.capitalize()} by {value:+.4g}" for name, value in shown.items())
     by = "a dynamic pressure"
     if forces.dynamic_pressure is not None and forces.dynamic_pressure != 1:
         by += f" ({forces.dynamic_pressure:.6g} {_stress(forces)})"

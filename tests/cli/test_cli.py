@@ -97,13 +97,23 @@ def test_the_help_lists_every_command(command: Command) -> None:
     said = command("--help").out
     listed = [line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line]
     assert listed == [
-        "bench", "data", "demo", "train", "study", "audit", "evaluate", "report", "model",
-        "variants", "doctor",
+        "bench", "data", "demo", "train", "study", "audit", "evaluate", "forces", "report",
+        "model", "variants", "doctor",
     ]  # fmt: skip
 
 
 def test_every_command_has_help_with_an_example(command: Command) -> None:
-    for name in ("demo", "variants", "doctor", "train", "study", "evaluate", "audit", "report"):
+    for name in (
+        "demo",
+        "variants",
+        "doctor",
+        "train",
+        "study",
+        "evaluate",
+        "audit",
+        "report",
+        "forces",
+    ):
         assert f"Example: slipstream {name}" in command(name, "--help").out
 
 

@@ -4,6 +4,7 @@
     folder -> look_at -> FolderLook -> draft_card -> card.yaml
 
 card, types      the card, read and checked
+reference        values of a card that forces are made coefficients with
 patterns         where the files of a sample are; parameters: numbers of a sample, from tables
 tables           CSV and text with parameters; inputs: whether a parameter is an input of the flow
 rows, source     from the files of a sample to its rows; a card as a source of samples
@@ -18,7 +19,14 @@ from slipstream.data.cards.file_look import ArrayLook, FileLook, look_at_file
 from slipstream.data.cards.folder_look import FolderLook, look_at
 from slipstream.data.cards.original import OriginalMesh, has_card, original_mesh
 from slipstream.data.cards.parameter_look import ParameterColumn, ParameterLook
-from slipstream.data.cards.roles import role_of
+from slipstream.data.cards.roles import (
+    Numbers,
+    is_openfoam,
+    role_of,
+    split_unit,
+    vectors_of_scalars,
+)
+from slipstream.data.cards.roles import guess as guess_role
 from slipstream.data.cards.shape import Shape
 from slipstream.data.cards.source import MeshSource, normals_warning
 from slipstream.data.cards.types import ArrayValue, Card, ComputedValue
@@ -32,15 +40,20 @@ __all__ = [
     "FileLook",
     "FolderLook",
     "MeshSource",
+    "Numbers",
     "OriginalMesh",
     "ParameterLook",
     "Shape",
     "draft_card",
+    "guess_role",
     "has_card",
+    "is_openfoam",
     "look_at",
     "look_at_file",
     "normals_warning",
     "original_mesh",
     "read_card",
     "role_of",
+    "split_unit",
+    "vectors_of_scalars",
 ]

@@ -24,6 +24,7 @@
     box: {low: [-1, -1, null], high: [5, 1, null]}
     drop: non-finite
     splits: {random: {train: 0.8, val: 0.1, test: 0.1}, seed: 0}
+    reference: {density: rho, speed: speed, area: 0.5}    # for coefficients of forces
 
 docs/meshes.md explains every key.
 """
@@ -40,6 +41,7 @@ from typing import cast
 from slipstream.core.checked_yaml import Place, read_yaml
 from slipstream.core.files import check_regular
 from slipstream.data.cards.patterns import ID, pattern_problem, sample_id
+from slipstream.data.cards.reference import read_reference
 from slipstream.data.cards.types import (
     SCHEMA,
     ArrayValue,
@@ -67,7 +69,7 @@ def read_card(path: Path | str) -> Card:
     keys = read_yaml(path).keys(
         need=("schema", "files", "targets"),
         may=("name", "match", "location", "patches", "coords", "features", "parameters", "box")
-        + ("drop", "splits"),
+        + ("drop", "splits", "reference"),
     )
     _check_schema(keys["schema"])
     given = {key: place for key, place in keys.items() if place.value is not None}
@@ -101,6 +103,9 @@ def read_card(path: Path | str) -> Card:
         drop="drop" in given and bool(given["drop"].choice(("non-finite",))),
         splits=_splits(given["splits"], path.parent) if "splits" in given else None,
         subtract=offset,
+        reference=(
+            read_reference(given["reference"], parameter_features) if "reference" in given else None
+        ),
     )
     try:
         card.schema  # noqa: B018 - it checks the names

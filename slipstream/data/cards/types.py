@@ -14,6 +14,8 @@ SCHEMA = 1
 
 MatchBy = Literal["order", "coordinates"]
 Corner = tuple[float | None, float | None, float | None]
+ReferenceValue = float | str | tuple[float, ...]
+"""A number, the name of a parameter or axis, or a vector."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class Card:
     subtract: tuple[float, ...] = ()
     """Subtracted from the coordinates of rows, one number or three; the box is in the file's
     coordinates."""
+    reference: Mapping[str, ReferenceValue] | None = None
+    """What forces are made coefficients with (reference.py); None where the card does not say."""
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -131,8 +135,10 @@ class Card:
         for part in ("features", "targets"):
             for entry, held in zip(value[part], getattr(self, part), strict=True):
                 entry["field"] = held.field.identity()
-        if not self.subtract:  # older stores lack this key and the next, and must stay the same
+        if not self.subtract:  # older stores lack these three keys, and must stay the same
             del value["subtract"]
+        if self.reference is None:
+            del value["reference"]
         for file in value["parameters"]:
             if file["id_pattern"] is None:
                 del file["id_pattern"]
@@ -141,7 +147,7 @@ class Card:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Card:
         """The card without its splits; ValueError unless the value is what `to_json` returns."""
-        written = {"subtract": [], **value, "splits": None}
+        written = {"subtract": [], "reference": None, **value, "splits": None}
         written.pop("schema", None)
         files = written.get("parameters")
         if isinstance(files, (list, tuple)):

@@ -38,7 +38,7 @@ from slipstream.data.meshes.mesh import (
     resolve,
 )
 from slipstream.data.meshes.mesh_files import find_meshes, parts_of, patches_of
-from slipstream.data.meshes.openfoam import is_case
+from slipstream.data.meshes.openfoam import field_unit, is_case
 from slipstream.data.meshes.regions import INTERNAL
 from slipstream.data.meshes.vtk_files import SUFFIXES
 from slipstream.data.meshes.writing import output_path, write_with_arrays
@@ -55,6 +55,7 @@ __all__ = [
     "area_vectors",
     "as_pyvista",
     "face_centres",
+    "field_unit",
     "find_inputs",
     "find_meshes",
     "is_case",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,15 @@ from slipstream.data.meshes.messages import vtk_errors
 from slipstream.data.meshes.regions import choose_regions
 from slipstream.data.meshes.vtk_data import joined_data
 from slipstream.data.meshes.vtk_files import keep_wanted
+
+_UNITS: dict[tuple[float, ...], str] = {
+    (0, 2, -2): "m^2/s^2",
+    (1, -1, -2): "Pa",
+    (0, 0, 0): "1",
+    (0, 1, -1): "m/s",
+}
+"""By the powers of kg, m and s, where the field has no other dimensions."""
+_HEADER = 65_536
 
 CASE = ".foam"
 """The suffix of the empty file that marks a case; ParaView takes .openfoam for the same."""
@@ -32,6 +43,27 @@ def times_of(case: Path) -> list[Path]:
     """The folders of the times, the last one last."""
     times = [folder for folder in case.iterdir() if _is_number(folder.name) and folder.is_dir()]
     return sorted(times, key=lambda folder: float(folder.name))
+
+
+def field_unit(path: Path, field: str) -> str | None:
+    """The unit of a field of a case at its last time, by the dimensions in its file; None where
+    there is no such file, or they are those of another kind of field."""
+    times = times_of(case_folder(path))
+    for file in (times[-1] / field, times[-1] / f"{field}.gz") if times else ():
+        if not file.is_file():
+            continue
+        try:
+            with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+                head = as_text(opened.read(_HEADER))
+        except (OSError, EOFError):
+            return None
+        powers = re.search(r"\bdimensions\s*\[([^\]]*)\]", head)
+        words = powers[1].split() if powers else []
+        if not words or not all(map(_is_number, words)):
+            return None
+        numbers = tuple(map(float, words))
+        return _UNITS.get(numbers[:3]) if not any(numbers[3:]) else None
+    return None
 
 
 def _is_number(text: str) -> bool:
