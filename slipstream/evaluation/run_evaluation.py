@@ -12,15 +12,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import torch
+
 from slipstream.core.files import remove_partials
 from slipstream.core.runtime import device_name
 from slipstream.data.batches import Normaliser
+from slipstream.data.cards import Card, has_card, original_mesh
 from slipstream.data.store import Store, data_hash, open_store
 from slipstream.evaluation.locality import find_locality
 from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
 from slipstream.evaluation.sample_bodies import ForceRequest
 from slipstream.evaluation.sample_forces import measure_forces
+from slipstream.evaluation.surface_view import surface_view
 from slipstream.evaluation.yardsticks import measure_yardsticks
 from slipstream.models.variants import BASELINE
 from slipstream.runs.checkpoint import weights_hash
@@ -38,7 +42,7 @@ from slipstream.runs.evaluation_file import (
 )
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import TrainedModel, load_model
-from slipstream.runs.prediction_file import write_prediction
+from slipstream.runs.prediction_file import read_prediction, write_prediction
 
 WatchSamples = Callable[[str, int, int], None]
 """Called with the run's name, samples measured and samples in all."""
@@ -96,9 +100,31 @@ def evaluate_runs(
             section = measure_forces(trained, store, one, request.forces, told)
             one = replace(one, forces=section)
             append_evaluation(run, one)
+        if request.meshes is not None:
+            add_faces(run, one, open_data_of(trained, request.store, run), request.meshes)
         chosen.setdefault(key, one.pictures)
         evaluations[run.path] = one
     return [evaluations[run.path] for run in runs]
+
+
+def add_faces(run: RunFolder, one: Evaluation, store: Store, meshes: Path) -> None:
+    """Give the predictions of an evaluation the faces of the meshes that were ingested.
+
+    ValueError where a mesh is missing or has changed. Volumes have no faces.
+    """
+    for sample, file in predictions_of(run, one).items():
+        prediction = read_prediction(file)
+        if prediction.triangles is not None:
+            continue
+        subtract = Card.from_json(store.manifest.origin.options).subtract if has_card(store) else ()
+        original = original_mesh(store, sample, meshes)
+        view = surface_view(original, prediction.coords.numpy(), subtract)
+        if view is not None:
+            corners, triangles, rows = (
+                torch.from_numpy(part) for part in (view.points, view.triangles, view.rows)
+            )
+            faced = replace(prediction, corners=corners, triangles=triangles, rows=rows)
+            write_prediction(file, faced)
 
 
 def _lacks_forces(one: Evaluation, request: EvaluationRequest) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from slipstream.data.cards import original_mesh
+from slipstream.data.cards import is_openfoam, original_mesh
 from slipstream.data.geometry import points_to_cells
 from slipstream.data.store import Store
 from slipstream.evaluation.force_conventions import Conventions, find_conventions, stated_form
@@ -102,10 +102,17 @@ class Bodies:
         if speed:
             known["speed"] = float(np.linalg.norm(np.concatenate(speed)))
         known |= dict(self.recipe.reference or {})
+        if "pressure" in known:
+            known["pressure"] = self._stored_pressure(known["pressure"])
         singles = {name: value for name, value in parameters.items() if len(value) == 1}
-        reference = FlowReference.of(known, singles)
-        given = {name: v for name, v in self.request.reference.items() if v is not None}
-        return replace(reference, **given)
+        return FlowReference.of(known, singles, **self.request.reference)
+
+    def _stored_pressure(self, reference: float) -> float:
+        """A pressure of the card, in the unit of the file's array, as the store would have it."""
+        array = self.pressure.array if self.pressure else None
+        if array is None:
+            return reference
+        return (reference - (array.subtract[0] if array.subtract else 0.0)) * array.scale
 
     def _conventions(
         self, onto: _Onto, truth: NDArray[Any], features: NDArray[Any], reference: FlowReference
@@ -117,7 +124,11 @@ class Bodies:
         )
         shear = self.on_faces(onto, truth, features)[1]
         drag, flip = reference.axes[0], self.request.flip_shear
-        return find_conventions(pressure, friction, shear, onto.kept, drag, flip_shear=flip)
+        array = self.shear.array if self.shear else None
+        openfoam = array is not None and array.scale > 0 and is_openfoam(array.arrays)
+        return find_conventions(
+            pressure, friction, shear, onto.kept, drag, flip_shear=flip, openfoam=openfoam
+        )
 
     def on_faces(
         self, onto: _Onto, values: NDArray[Any], features: NDArray[Any]
