@@ -23,6 +23,7 @@ from slipstream.cli.terminal import say
 from slipstream.core.configs import differences
 from slipstream.evaluation.against_yardsticks import (
     HEADINGS,
+    copies,
     force_sentences,
     unbeaten,
     yardsticks_of,
@@ -228,7 +229,7 @@ def _print_group(measured: Sequence[EvaluatedRun]) -> None:
         say(f"{measure}: {definition_of(first, measure)}.")
     for one in yardsticks:
         say(f"{HEADINGS[one.kind]}: {one.definition}.")
-    for sentence in (*left_out_text(first), *unbeaten(summaries, yardsticks)):
+    for sentence in (*left_out_text(first), *unbeaten(summaries, yardsticks), *copies(yardsticks)):
         say(sentence)
     if spread_text(summaries):
         say(spread_text(summaries))

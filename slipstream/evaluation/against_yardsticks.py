@@ -16,6 +16,8 @@ _NAMES: dict[YardstickKind, str] = {
     "mean": "the mean of the training set",
     "nearest": "the nearest training sample",
 }
+_FEW = 5
+"""Samples that a sentence names."""
 
 
 def yardsticks_of(evaluations: Iterable[Evaluation]) -> tuple[Yardstick, ...]:
@@ -43,6 +45,21 @@ def unbeaten(summaries: Sequence[Summary], yardsticks: Sequence[Yardstick]) -> l
                 what = _NAMES[yardstick.kind]
                 sentences.append(f"{variant} does not beat {what} in {', '.join(worse)}.")
     return sentences
+
+
+def copies(yardsticks: Sequence[Yardstick]) -> list[str]:
+    """A sentence about samples whose targets are those of a training sample: they test nothing."""
+    for yardstick in yardsticks:
+        same = [
+            f"{sample} (of {yardstick.neighbours[sample]})"
+            for sample, errors in yardstick.samples.items()
+            if sample in yardstick.neighbours and errors.get("composite") == 0
+        ]
+        if same:
+            more = f" and {len(same) - _FEW} more" if len(same) > _FEW else ""
+            shown = ", ".join(same[:_FEW])
+            return [f"Samples with the same targets as a training sample: {shown}{more}."]
+    return []
 
 
 def _counts(summary: Summary) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from slipstream.evaluation.against_yardsticks import (
     HEADINGS,
     beside_text,
+    copies,
     force_sentences,
     unbeaten,
     yardsticks_of,
@@ -77,7 +78,7 @@ def _conclusion(group: Group) -> str:
     samples = f"{len(first.samples)} {first.protocol.split} samples of {data_name(group.runs)}"
     paragraphs = [f"Relative L1 errors of {first.variant} on {samples}: {'. '.join(errors)}."]
     forces = next((run.forces for run in group.compared if run.forces), None)
-    worse = unbeaten(summaries, yardsticks)
+    worse = [*unbeaten(summaries, yardsticks), *copies(yardsticks)]
     if forces is not None:
         paragraphs.append(" ".join(f"{_force_text(name, forces)}." for name in forces.errors))
         worse += [f"{sentence}." for sentence in force_sentences(forces)]
