@@ -87,7 +87,9 @@ class FlowReference:
             if isinstance(value, str) and name != "mirror":
                 check_choice(f"{name} as a parameter", value, parameters or {})
                 value = float(np.asarray((parameters or {})[value], np.float64).reshape(()))
-            chosen[name] = value
+            if _is_number(value):
+                value = float(value)
+            chosen[name] = _vector(name, value) if name in _VECTORS else value
         return cls(**chosen)
 
     @property

@@ -58,8 +58,8 @@ def _implausible(forces: Forces, pressure: NDArray[np.float64]) -> Iterator[str]
     largest = float(np.abs(gauge).max()) / stress
     if not _LEAST_CP <= largest <= _MOST_CP and largest > 0:
         yield (
-            f"the pressure coefficient reaches {largest:.3g} on the body, where about 1 is usual: is"
-            f" the pressure {forces.conventions.pressure_form}, and the speed right?"
+            f"the pressure coefficient reaches {largest:.3g} on the body, where about 1 is usual:"
+            f" is the pressure {forces.conventions.pressure_form}, and the speed right?"
             " --pressure-form and --speed change them"
         )
 
