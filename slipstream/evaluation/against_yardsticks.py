@@ -12,7 +12,7 @@ HEADINGS: dict[YardstickKind, str] = {
     "mean": "mean of training",
     "nearest": "nearest training sample",
 }
-_NAMES: dict[YardstickKind, str] = {
+NAMES: dict[YardstickKind, str] = {
     "mean": "the mean of the training set",
     "nearest": "the nearest training sample",
 }
@@ -42,7 +42,7 @@ def unbeaten(summaries: Sequence[Summary], yardsticks: Sequence[Yardstick]) -> l
                 and not summary.mean < bound
             ]
             if worse:
-                what = _NAMES[yardstick.kind]
+                what = NAMES[yardstick.kind]
                 sentences.append(f"{variant} does not beat {what} in {', '.join(worse)}.")
     return sentences
 
@@ -82,7 +82,7 @@ def force_sentences(forces: ForceSection) -> list[str]:
     for name, own in forces.errors.items():
         bounds: dict[YardstickKind, float | None] = {"mean": own.mean, "nearest": own.nearest}
         better = [
-            f"{_NAMES[kind]} ({bound:.3g})"
+            f"{NAMES[kind]} ({bound:.3g})"
             for kind, bound in bounds.items()
             if bound is not None and not own.mean_absolute < bound
         ]

@@ -71,7 +71,9 @@ def make_report(
         "Speed and memory": pictures.system_pictures(bench, gallery),
     }
     sections = [
-        Section(name, items=(*(tables[t] for t in names if t in tables), *figures[name]))
+        Section(
+            _title(name, runs), items=(*(tables[t] for t in names if t in tables), *figures[name])
+        )
         for name, names in _sections(runs).items()
     ]
     return Report(
@@ -84,6 +86,11 @@ def make_report(
         definitions=tuple(_definitions(runs)),
         problems=tuple(problems),
     )
+
+
+def _title(section: str, runs: Sequence[RunData]) -> str:
+    """The errors of a single variant are those of its training."""
+    return "Training" if section == "Errors" and one_variant(runs) else section
 
 
 def _sections(runs: Sequence[RunData]) -> dict[str, tuple[str, ...]]:
@@ -111,7 +118,8 @@ def _subtitle(runs: Sequence[RunData]) -> str:
     devices = dict.fromkeys(start["device"] for run in runs for start in run.starts)
     where = f" on {', '.join(devices)}" if devices else ""
     date = datetime.now(UTC).date().isoformat()
-    return f"{date}. {len(runs)} runs{where}. Read by {packages}."
+    count = f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}"
+    return f"{date}. {count}{where}. Read by {packages}."
 
 
 def _card(run: RunData) -> RunCard:

@@ -14,6 +14,7 @@ from slipstream.evaluation.slices import Match, match_slices, point_entropy
 from slipstream.reports.content import Array, Scene, SceneField
 from slipstream.reports.draw.canvas import camera
 from slipstream.reports.study.gather import RunData
+from slipstream.reports.study.own_data import OWN, data_name
 from slipstream.runs.prediction_file import Prediction, read_prediction
 
 MOST_POINTS = 40_000
@@ -42,7 +43,12 @@ def read_scenes(runs: Sequence[RunData], problems: list[str]) -> list[Scene]:
                 problems.append(f"{run.name} is not pictured: {error}")
                 continue
             by_variant[run.variant] = prediction
-    return [make_scene(by_variant) for by_variant in samples.values() if by_variant]
+    names = {run.config.experiment: data_name([run]) for run in runs}
+    return [
+        make_scene(by_variant, data=names[experiment] if experiment == OWN else "")
+        for (experiment, _), by_variant in samples.items()
+        if by_variant
+    ]
 
 
 def _check_same_points(
@@ -56,8 +62,9 @@ def _check_same_points(
         return  # the others were compared with this one when they were read
 
 
-def make_scene(predictions: Mapping[str, Prediction]) -> Scene:
-    """The scene of predictions by variant, all at the same points.
+def make_scene(predictions: Mapping[str, Prediction], *, data: str = "") -> Scene:
+    """The scene of predictions by variant, all at the same points; it is named by the data, if
+    they are given, else by the experiment.
 
     Where one of them has the faces of the surface, the scene has these instead of points.
     """
@@ -72,7 +79,7 @@ def make_scene(predictions: Mapping[str, Prediction]) -> Scene:
     is_volume = normals is None and triangles is None
     distances = _computed(first, "distance", shown)
     return Scene(
-        name=f"{first.experiment}, {first.split} sample {first.sample}",
+        name=f"{data or first.experiment}, {first.split} sample {first.sample}",
         experiment=first.experiment,
         sample=first.sample,
         kind="volume" if is_volume else "surface",

@@ -11,20 +11,20 @@ from pathlib import Path
 
 from slipstream.evaluation.against_yardsticks import (
     HEADINGS,
+    NAMES,
     beside_text,
     copies,
     force_sentences,
-    unbeaten,
     yardsticks_of,
 )
 from slipstream.evaluation.by_sample import variables_of, worst_first
-from slipstream.evaluation.summary import summarise
+from slipstream.evaluation.summary import Summary, summarise
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.study.captions import where_measured
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.settings import Group, main_groups
-from slipstream.reports.study.study_tables import text_cell
-from slipstream.runs.evaluation_file import Evaluation
+from slipstream.reports.study.study_tables import capital, text_cell
+from slipstream.runs.evaluation_file import Evaluation, Yardstick
 from slipstream.runs.force_records import SHOWN, ForceSection
 
 OWN = "own"
@@ -78,11 +78,26 @@ def _conclusion(group: Group) -> str:
     samples = f"{len(first.samples)} {first.protocol.split} samples of {data_name(group.runs)}"
     paragraphs = [f"Relative L1 errors of {first.variant} on {samples}: {'. '.join(errors)}."]
     forces = next((run.forces for run in group.compared if run.forces), None)
-    worse = [*unbeaten(summaries, yardsticks), *copies(yardsticks)]
     if forces is not None:
         paragraphs.append(" ".join(f"{_force_text(name, forces)}." for name in forces.errors))
-        worse += [f"{sentence}." for sentence in force_sentences(forces)]
-    return "\n\n".join([*paragraphs, *([" ".join(worse)] if worse else [])])
+    doubts = " ".join([*_not_beaten(summaries, yardsticks, forces), *copies(yardsticks)])
+    return "\n\n".join([*paragraphs, *([doubts] if doubts else [])])
+
+
+def _not_beaten(
+    summaries: Sequence[Summary], yardsticks: Sequence[Yardstick], forces: ForceSection | None
+) -> list[str]:
+    """As "The nearest training sample is not beaten in p and Cl."; numbers are in the tables."""
+    sentences = []
+    for kind, name in NAMES.items():
+        bounds = next((one.errors for one in yardsticks if one.kind == kind), {})
+        pairs = [(s.variable, s.mean, bounds.get(s.name)) for s in summaries if s.measure == "L1"]
+        for coefficient, own in (forces.errors if forces else {}).items():
+            pairs.append((coefficient.capitalize(), own.mean_absolute, getattr(own, kind)))
+        worse = [str(what) for what, error, bound in pairs if bound is not None and error >= bound]
+        if worse:
+            sentences.append(f"{capital(name)} is not beaten in {', '.join(worse)}.")
+    return sentences
 
 
 def _force_text(name: str, forces: ForceSection) -> str:

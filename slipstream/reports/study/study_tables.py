@@ -157,7 +157,7 @@ def per_variable(groups: Sequence[Group], measure: str) -> Table | None:
     if not all(measured_alike(group, measure) for group in groups):
         sentences.append("A row that was measured in several ways has no best.")
     texts = {y.kind: y.definition for own in yardsticks.values() for y in own}
-    sentences += [f"{_capital(HEADINGS[kind])}: {texts[kind]}." for kind in kinds]
+    sentences += [f"{capital(HEADINGS[kind])}: {texts[kind]}." for kind in kinds]
     caption = " ".join(text for text in (*sentences, spread_text(shown)) if text)
     title = f"Test error of each variable, relative {measure}"
     columns = ("experiment", "variable", *headings(variants), *(HEADINGS[kind] for kind in kinds))
@@ -169,7 +169,7 @@ def _bound_cell(error: float | None) -> Cell:
     return text_cell("-") if error is None else Cell(error)
 
 
-def _capital(sentence: str) -> str:
+def capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
