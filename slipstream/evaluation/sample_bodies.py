@@ -20,6 +20,7 @@ from slipstream.data.store import Store
 from slipstream.evaluation.force_conventions import Conventions, find_conventions, stated_form
 from slipstream.evaluation.force_faces import Faces, Facing, outward_faces
 from slipstream.evaluation.force_reference import FlowReference
+from slipstream.evaluation.force_warnings import AT_POINTS
 from slipstream.evaluation.forces import face_forces
 from slipstream.runs.force_records import SHOWN
 from slipstream.runs.model_file import TrainedModel
@@ -68,14 +69,14 @@ class Bodies:
         self.scale = _METRES[unit]
 
     def read(self, sample: str) -> Body:
-        original = original_mesh(self.store, sample, self.request.meshes)
-        facing: Facing = "into the body" if self.recipe.patches else "find"
-        flip = self.request.flip_normals
-        faces = outward_faces(original.mesh, facing=facing, flip=flip, scale=self.scale)
         rows = np.asarray(self.store.array(sample))
         features = rows[:, self.store.schema.columns("features")]
         truth = rows[:, self.store.schema.columns("targets")]
         reference = self._reference(rows[0])
+        original = original_mesh(self.store, sample, self.request.meshes)
+        facing: Facing = "into the body" if self.recipe.patches else "find"
+        flip = self.request.flip_normals
+        faces = outward_faces(original.mesh, facing=facing, flip=flip, scale=self.scale)
         onto = _Onto(faces, original.location, original.rows)
         conventions, doubts = self._conventions(onto, truth, features, reference)
         return Body(self, onto, features, truth, reference, conventions, tuple(doubts))
@@ -213,7 +214,9 @@ class Body:
         """What may be wrong with the true coefficients."""
         pressure, shear = self.bodies.on_faces(self.onto, self.truth, self.features)
         forces = face_forces(self.onto.kept, pressure, shear, self.reference, self.conventions)
-        sentences = [*self.doubts, *(_without_numbers(text) for text in forces.warnings)]
+        sentences = [*self.doubts, *forces.warnings]
+        if self.onto.location == "point":
+            sentences.insert(0, AT_POINTS)
         if self.onto.missing > _MISSING_AREA:
             sentences.append("some faces are not in the store and are left out of the sums")
         return sentences
@@ -235,8 +238,3 @@ def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return "(" + " ".join(f"{number:.4g}" for number in value) + ")"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _without_numbers(text: str) -> str:
-    """The sentence up to its figures, which differ from sample to sample."""
-    return text.split(":")[0] if text.startswith("open surface") else text

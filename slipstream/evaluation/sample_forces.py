@@ -6,7 +6,8 @@ sample are sums over the same faces, by the same conventions, which are those of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -38,25 +39,27 @@ def measure_forces(
     reference value.
     """
     bodies = Bodies(trained, store, request)
-    samples, left_out, warnings = {}, {}, dict[str, int]()
-    definition = ""
-    for done, sample in enumerate(evaluation.samples):
+    samples, left_out = {}, {}
+    definition, warnings = "", _Warnings()
+    for done, sample in enumerate(evaluation.samples, start=1):
         try:
             body = bodies.read(sample)
         except (ValueError, OSError) as error:
             left_out[sample] = str(error)
             continue
+        true = body.coefficients(body.truth)
         values = predict_whole(trained, store, sample, evaluation.protocol).numpy()
-        samples[sample] = SampleForces(body.coefficients(values), body.coefficients(body.truth))
-        definition = definition or body.definition
-        for sentence in body.warnings():
-            warnings[sentence] = warnings.get(sentence, 0) + 1
-        watch(done + 1, len(evaluation.samples))
+        if np.isfinite(values).all():
+            samples[sample] = SampleForces(body.coefficients(values), true)
+            warnings.add(body.warnings())
+            definition = definition or body.definition
+        else:
+            left_out[sample] = f"the prediction on {sample} must be finite, got NaN or infinity"
+        watch(done, len(evaluation.samples))
     if not samples:
         raise ValueError(next(iter(left_out.values()), "forces need test samples, got none"))
     neighbours = next((y.neighbours for y in evaluation.yardsticks if y.neighbours), {})
     training, lost = _training(bodies, store, [neighbours.get(s, "") for s in samples])
-    said = [f"{text} ({count} of {len(samples)} samples)" for text, count in warnings.items()]
     return ForceSection(
         asked=request.asked,
         definition=definition,
@@ -64,8 +67,28 @@ def measure_forces(
         errors=force_errors(samples, training, neighbours),
         training=training,
         left_out=left_out,
-        warnings=(*said, *lost),
+        warnings=(*warnings.sentences(len(samples)), *lost),
     )
+
+
+class _Warnings:
+    """What may be wrong with samples; sentences that differ in figures only count as one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, int]] = {}
+
+    def add(self, sentences: Iterable[str]) -> None:
+        for text in sentences:
+            kind = re.sub(r"[-+]?\d[\d.,e+-]*", "#", text)
+            first, count = self._known.get(kind, (text, 0))
+            self._known[kind] = (first, count + 1)
+
+    def sentences(self, total: int) -> list[str]:
+        """As "open surface: ... (3 of 4 samples, figures of the first)"."""
+        return [
+            f"{text} ({count} of {total} samples{'' if kind == text else ', figures of the first'})"
+            for kind, (text, count) in self._known.items()
+        ]
 
 
 def _training(

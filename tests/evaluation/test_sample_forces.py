@@ -109,7 +109,8 @@ def test_faces_without_rows_are_left_out_and_said(tmp_path: Path, command: Comma
     assert (own["cd"], own["cl"]) == pytest.approx(expected, rel=2e-5)
     said = " ".join(found["warnings"])
     assert "some faces are not in the store and are left out of the sums (3 of 3 samples)" in said
-    assert "open surface" in said
+    assert "open surface: " in said and "(3 of 3 samples, figures of the first)" in said
+    assert "values are at points, and each face takes the mean of its corners" in said
 
 
 def test_a_sample_without_its_mesh(tmp_path: Path, command: Command) -> None:
@@ -120,6 +121,42 @@ def test_a_sample_without_its_mesh(tmp_path: Path, command: Command) -> None:
     found = forces_of(run, command, *GIVEN)
     assert list(found["samples"]) == ["4", "6"] and "has changed since" in found["left_out"]["5"]
     assert set(found["training"]) == {"0", "2"} and "1 training samples" in found["warnings"][-1]
+
+
+def test_divided_targets_and_the_reference_of_the_card(tmp_path: Path, command: Command) -> None:
+    """cp with density and speed from a table, on an open part of the body, where a reference
+    pressure counts: the card's is that of the file, of which 2 are subtracted in the store."""
+    targets = [
+        {
+            "name": "cp",
+            "unit": "1",
+            "from": {"array": "p"},
+            "subtract": 2,
+            "divide": {"factor": 0.5, "by": {"speed": 2}, "unit": "m^2/s^2"},
+        },
+        {"name": "wallShearStress", "unit": "Pa", "from": {"array": "tau", "components": 3}},
+    ]
+    features = [{"name": "speed", "unit": "m/s"}, {"name": "rho", "unit": "kg/m^3"}]
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    lines = [f"{k},{SPEED + k},{DENSITY}" for k in range(7)]
+    (raw / "designs.csv").write_text("\n".join(["run,speed,rho", *lines]))
+    run = make_run(
+        tmp_path,
+        targets=targets,
+        parameters=[{"file": "designs.csv", "id": "run", "features": features}],
+        reference={"area": AREA, "speed": "speed", "pressure": 9.0},
+        box={"low": [None, None, None], "high": [0.05, None, None]},
+    )
+    found = forces_of(run, command, "--device", "cpu")
+    mesh = body(5)
+    centres = np.asarray(mesh.points, np.float64)[mesh.regular_faces].mean(1)
+    kept = centres[:, 0] <= 0.05
+    part = pv.PolyData.from_regular_faces(mesh.points, mesh.regular_faces[kept])
+    pressure, shear = stresses(centres[kept], 5)
+    expected = np.array(drag_and_lift(part, pressure - 9, shear)) * (SPEED / (SPEED + 5)) ** 2
+    own = found["samples"]["5"]["true"]
+    assert (own["cd"], own["cl"]) == pytest.approx(expected, rel=2e-5)
 
 
 @pytest.mark.parametrize(
