@@ -87,7 +87,7 @@ def choose_shear(
     return chosen, []
 
 
-def unit_in_file(path: Path, array: Chosen) -> tuple[str, str] | None:
+def unit_in_file(path: Path, array: Chosen, regions: Sequence[str]) -> tuple[str, str] | None:
     """The unit that the file itself gives an array, and where; None where it gives none."""
     _, unit = split_unit(array.arrays[0])
     if unit is not None:
@@ -96,7 +96,7 @@ def unit_in_file(path: Path, array: Chosen) -> tuple[str, str] | None:
         unit = field_unit(path, array.name)
         return (unit, "the dimensions in its file") if unit else None
     if any(_LABEL in _beginning(part) for part in parts_of(path)):
-        unit = units_of(as_pyvista(path)).get(array.arrays[0])
+        unit = units_of(as_pyvista(path, regions=regions)).get(array.arrays[0])
         return (unit, "the unit in the file") if unit else None
     return None
 
@@ -112,8 +112,10 @@ def guess_form(
     low, mean, high = (
         tuple(map(float, numbers)) for numbers in (rows.min(0), rows.mean(0), rows.max(0))
     )
+    known = array.role in (*_PRESSURES, *_SHEARS)
+    usual = "pressure" if array.components == 1 else "shear"
     guess = guess_role(
-        array.name,
+        array.name if known else usual,
         Numbers(low, mean, high),
         whole_numbers=False,
         openfoam=is_openfoam(names),

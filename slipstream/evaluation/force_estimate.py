@@ -31,6 +31,8 @@ from slipstream.evaluation.forces import contributions, mirror
 Values = NDArray[np.float64]
 FEWEST = 30
 """Faces from which an interval is made."""
+_COCHRAN = 25
+"""The mean of values needs this many times their squared skewness for intervals that hold."""
 _RESAMPLES = 999
 _CHUNK = 1 << 11
 """Values whose resamples are made in one piece, and kept: 16 MB."""
@@ -71,6 +73,7 @@ class ForceEstimate:
     """Along drag, side and lift, as `drag`, `side`, `lift`, in the unit of the forces."""
     coefficients: dict[str, Interval]
     """cd, cs and cl; empty where area or dynamic pressure are not known."""
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -113,7 +116,20 @@ def estimate_forces(
             for name, one in zip(COEFFICIENTS, intervals, strict=True)
         }
     named = dict(zip(("drag", "side", "lift"), intervals, strict=True))
-    return ForceEstimate(drawn, draw.faces, confidence, named, coefficients)
+    said = tuple(_doubts(along))
+    return ForceEstimate(drawn, draw.faces, confidence, named, coefficients, said)
+
+
+def _doubts(along: Values) -> Iterator[str]:
+    """A warning where few faces carry most of a force, so that intervals may be too short."""
+    spread = along.std(0)
+    cubes = ((along - along.mean(0)) ** 3).mean(0)
+    skewness = np.abs(np.divide(cubes, spread**3, out=np.zeros(3), where=spread > 0)).max()
+    if len(along) < _COCHRAN * skewness**2:
+        yield (
+            f"few of the {len(along):,} faces drawn carry most of the force (skewness"
+            f" {skewness:.3g}): intervals may be too short; draw more of them, or by area"
+        )
 
 
 def draw_by_area(areas: Values, count: int, seed: int = 0) -> NDArray[np.int64]:

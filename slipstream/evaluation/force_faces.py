@@ -92,7 +92,7 @@ def outward_faces(
         turned, undecided = _turned(mesh)
         vectors[turned] *= -1
         share = _share(vectors, turned)
-        reason = f"found from the geometry; the file turns {share:.3g} of the area inward"
+        reason = f"found from the geometry; the file turns {share:.1%} of the area inward"
     elif facing == "into the body":
         vectors *= -1
         reason = "the patches of an OpenFOAM case point out of the fluid"

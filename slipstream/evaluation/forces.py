@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.data.meshes import Location, Mesh
-from slipstream.evaluation.force_conventions import Conventions
+from slipstream.evaluation.force_conventions import Conventions, find_conventions, stated_form
 from slipstream.evaluation.force_faces import Faces, outward_faces
 from slipstream.evaluation.force_forms import common_form, dynamic_pressure, stress_factor
 from slipstream.evaluation.force_reference import AXES, FlowReference, Vector
@@ -28,7 +28,15 @@ from slipstream.evaluation.force_warnings import AT_POINTS, force_warnings
 
 Values = NDArray[np.float64]
 
-__all__ = ["FlowReference", "Forces", "contributions", "face_forces", "surface_forces"]
+__all__ = [
+    "FlowReference",
+    "Forces",
+    "contributions",
+    "face_forces",
+    "forces_by_units",
+    "mirror",
+    "surface_forces",
+]
 
 
 def surface_forces(
@@ -51,6 +59,38 @@ def surface_forces(
     p = faces.values("pressure", pressure, location, 1)
     tau = None if shear is None else faces.values("shear", shear, location, 3)
     notes = [AT_POINTS] if location == "point" else []
+    return face_forces(faces, p, tau, reference, conventions, notes=notes)
+
+
+def forces_by_units(
+    mesh: Mesh,
+    location: Location,
+    pressure: tuple[NDArray[Any], str],
+    shear: tuple[NDArray[Any], str] | None,
+    reference: FlowReference,
+    *,
+    faces: Faces | None = None,
+    flip_shear: bool = False,
+    openfoam: bool = False,
+) -> Forces:
+    """The same from arrays with their units, which tell the forms; the sign of the shear is found.
+
+    `openfoam` says that the shear is OpenFOAM's, the traction on the fluid.
+    """
+    faces = faces if faces is not None else outward_faces(mesh)
+    p = faces.values("pressure", pressure[0], location, 1)
+    tau = None if shear is None else faces.values("shear", shear[0], location, 3)
+    form = stated_form(pressure[1], "its unit")
+    conventions, doubts = find_conventions(
+        form,
+        form if shear is None else stated_form(shear[1], "its unit"),
+        tau,
+        faces,
+        reference.axes[0],
+        flip_shear=flip_shear,
+        openfoam=openfoam,
+    )
+    notes = [AT_POINTS, *doubts] if location == "point" else doubts
     return face_forces(faces, p, tau, reference, conventions, notes=notes)
 
 
@@ -123,9 +163,9 @@ def mirror(force: Values, moment: Values, reference: FlowReference) -> tuple[Val
     axis = AXES.index(reference.mirror)
     across = np.eye(3)[axis]
     offset = reference.centre[axis] * across
-    in_plane = moment + np.cross(offset, force)  # about the centre's foot in the plane
     doubled = 2 * force * (1 - across)
-    return doubled, 2 * in_plane * across - np.cross(offset, doubled)
+    # About the centre's foot in the plane the moment is along the axis alone: moved from there.
+    return doubled, 2 * moment * across - np.cross(offset, doubled)
 
 
 def _sum(values: Values) -> Values:

@@ -170,12 +170,12 @@ def _forms(
     forms: list[tuple[Stated, float]] = []
     given = (choices.pressure_form, choices.shear_form)
     for array, own, form in zip(arrays, values, given, strict=False):
-        unit = None if form else unit_in_file(path, array)
+        unit = None if form else unit_in_file(path, array, _regions(path, choices.patches))
         if form:
             forms.append((Stated(form, "given"), 1.0))
         elif unit:
             forms.append(stated_form(*unit))
-        elif forms and array.role == "wall shear" and forms[0][0].value != "coefficient":
+        elif forms and array.role != "skin friction" and forms[0][0].value != "coefficient":
             forms.append((Stated(forms[0][0].value, "a guess, like the pressure"), 1.0))
         else:
             forms.append(guess_form(array, own, names, speed))

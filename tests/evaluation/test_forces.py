@@ -21,7 +21,7 @@ from slipstream.evaluation.force_conventions import (
 )
 from slipstream.evaluation.force_faces import outward_faces
 from slipstream.evaluation.force_reference import FlowReference
-from slipstream.evaluation.forces import face_forces, surface_forces
+from slipstream.evaluation.forces import face_forces, forces_by_units, surface_forces
 
 from ..data import mesh_files
 
@@ -231,6 +231,25 @@ def test_units_and_forms_give_the_same_coefficients() -> None:
         surface_forces(held, cp, cf, "cell", without, mixed)
     with pytest.raises(ValueError, match="the unit must be one of Pa.* got 'K'"):
         stated_form("K", "its unit")
+
+
+def test_forces_of_arrays_with_units() -> None:
+    held = mesh_of(warped())
+    rows = held.info.points
+    draw = np.random.default_rng(6)
+    p, tau = draw.normal(size=rows), draw.normal(size=(rows, 3)) + [2, 0, 0]
+    reference = FlowReference(density=1.2, speed=3.0, area=0.7)
+    forms = replace(Conventions.given("dimensional", "kinematic"), pressure_factor=1000.0)
+    expected = surface_forces(held, p, tau, "point", reference, forms)
+    units = ((p, "kPa"), (tau, "m^2/s^2"))
+    got = forces_by_units(held, "point", *units, reference)
+    assert got.coefficients == expected.coefficients and got.warnings == expected.warnings
+    assert got.conventions.traction.value == ON_BODY
+    for options in ({"flip_shear": True}, {"openfoam": True}):
+        other = forces_by_units(held, "point", *units, reference, **options)
+        assert other.friction == tuple(-f for f in expected.friction or ())
+    alone = forces_by_units(held, "point", (p, "1"), None, reference)
+    assert alone.friction is None and alone.conventions.pressure.value == "coefficient"
 
 
 def test_an_open_surface_depends_on_the_reference_of_the_pressure() -> None:

@@ -14,6 +14,7 @@ import torch
 from slipstream.audit.run_audit import audit_run
 from slipstream.data.benchmarks import BENCHMARKS
 from slipstream.data.store import Cloud, Store, data_hash, ingest, open_store
+from slipstream.evaluation.force_reference import FlowReference
 from slipstream.physics.builtin import builtin_config, builtin_source
 from slipstream.runs.checkpoint import read_tensors, weights_hash, write_tensors
 from slipstream.runs.folder import RunFolder
@@ -29,6 +30,7 @@ from slipstream.runs.recipe import (
 )
 
 from ..data.mesh_folders import pressure
+from . import carded
 from .carded import make_run
 
 
@@ -63,6 +65,18 @@ def test_a_model_knows_the_card_of_its_data(run: Path, recipe: Recipe) -> None:
     assert (speed.unit, speed.components, speed.low, speed.high) == ("m/s", 1, (20.0,), (22.0,))
     assert recipe.density == Density("rho", float(np.float32(1.2))) and recipe.speed == ("speed",)
     assert recipe.reference is None
+
+
+def test_reference_values_of_the_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "reference: {density: 1.3, speed: speed, area: 2, drag: [0, 1, 0], mirror: x}\n"
+    monkeypatch.setattr(carded, "CARD", carded.CARD + said)
+    recipe = make_recipe(carded.make_store(tmp_path), None)
+    expected = {"density": 1.3, "speed": "speed", "area": 2.0, "drag": (0.0, 1.0, 0.0)}
+    assert recipe.reference == {**expected, "mirror": "x"}
+    again = Recipe.from_json(json.loads(json.dumps(recipe.to_json())))
+    assert again.reference == recipe.reference
+    got = FlowReference.of(again.reference, {"speed": 22.0}, length=3)
+    assert got == FlowReference(1.3, 22.0, 2.0, 3.0, (0.0, 1.0, 0.0), mirror="x")
 
 
 def test_its_targets_can_be_found_in_a_mesh(recipe: Recipe) -> None:

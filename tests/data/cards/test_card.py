@@ -96,6 +96,24 @@ def test_the_card_of_the_documentation_is_good(tmp_path: Path) -> None:
     assert card.schema.targets[-1].divided == Reference({"rho": 1.0, "speed": 2.0}, 0.5, "Pa")
 
 
+REFERENCE = {"density": "rho", "speed": 30, "drag": [0, 0, 1], "lift": [0, 1, 0], "mirror": "x"}
+
+
+def test_reference_values_are_kept_where_they_are_given(tmp_path: Path) -> None:
+    parameters = [{"file": "a.csv", "id": "i", "features": [{"name": "rho", "unit": "kg/m^3"}]}]
+    whole = {**SMALL, "parameters": parameters, "reference": {**REFERENCE, "pressure": "1e5"}}
+    card = read_card(write(tmp_path / "card.yaml", whole))
+    assert card.reference == {
+        "density": "rho", "speed": 30.0, "drag": (0.0, 0.0, 1.0), "lift": (0.0, 1.0, 0.0),
+        "mirror": "x", "pressure": 1e5,
+    }  # fmt: skip
+    written = json.loads(json.dumps(card.to_json()))
+    assert Card.from_json(written).reference == card.reference
+    without = read_card(write(tmp_path / "card.yaml", SMALL))
+    assert without.reference is None and "reference" not in without.to_json()
+    assert Card.from_json(json.loads(json.dumps(without.to_json()))).reference is None
+
+
 def test_what_a_short_card_means(tmp_path: Path) -> None:
     card = read_card(write(tmp_path / "card.yaml", SMALL))
     assert isinstance(card, Card) and card.splits is None and card.box is None and not card.drop
@@ -147,6 +165,26 @@ def divided(by: Any) -> dict[str, Any]:
         (target(**{"from": {"array": ["a", "b"], "components": 2}}), "components must be 1 where"),
         (target(scale="big"), "targets[0].scale must be a number, got 'big'"),
         (target(scale=10**400), "targets[0].scale must be a number, got 1000000"),
+        (
+            changed(reference={}),
+            "reference must have at least one of the keys density, speed, area",
+        ),
+        (changed(reference={"aera": 1}), "got 'aera'; did you mean 'area'?"),
+        (changed(reference={"area": 0}), "reference.area must be a positive number, got 0"),
+        (changed(reference={"area": "A"}), "reference.area must be a number, got 'A'"),
+        (changed(reference={"drag": [1, 0]}), "reference.drag must be three numbers, got a list"),
+        (changed(reference={"drag": [0, 0, 0]}), "reference.drag must be a direction, got 0, 0, 0"),
+        (changed(reference={"drag": [0, 0, 1]}), "reference must have a lift perpendicular to the"),
+        (changed(reference={"mirror": "w"}), "reference.mirror must be one of x, y, z, got 'w'"),
+        (changed(reference={"speed": "U"}), "or the name of a parameter of one number (none), got"),
+        (
+            changed(reference={"density": "T"}, parameters=PARAMETERS),
+            "reference.density must be a number, or the name of a parameter",
+        ),
+        (
+            changed(reference={"density": "U"}, parameters=PARAMETERS),
+            "reference.density must name a parameter in kg/m^3, got U in m/s",
+        ),
         (f"schema: {'1' * 5000}", "card.yaml must be YAML, got Exceeds the limit"),
         (target(subtract=[1, 2]), "subtract must be one number, or 1: one for each component"),
         (
