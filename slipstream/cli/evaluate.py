@@ -244,19 +244,24 @@ def _print_group(measured: Sequence[EvaluatedRun]) -> None:
 
 
 def _print_samples(rows: Sequence[Evaluation]) -> None:
-    """The samples and the forces of the first run, which is that of the first variant."""
+    """The samples of the first run, which is that of the first variant, and the forces of all."""
     first = rows[0]
-    who = f"{first.variant} seed {first.seed}" if len(rows) > 1 else first.variant
-    print_whole(samples_table(f"{first.experiment}: samples, {who}, worst first", first))
+    title = f"{first.experiment}: samples, {_who(first, rows)}, worst first"
+    print_whole(samples_table(title, first))
     more = len(first.samples) - MOST_SAMPLES
     if more > 0:
         say(f"and {more} more; --json and the report have all of them.")
-    if first.forces is None:
-        return
-    print_whole(forces_table(f"{first.experiment}: force coefficients, {who}", first.forces))
-    say(f"Coefficients with {first.forces.definition}.")
-    for sentence in (*force_sentences(first.forces), *first.forces.warnings):
-        say(f"Note: {sentence}.")
+    for row in rows:
+        if row.forces is not None:
+            title = f"{row.experiment}: force coefficients, {_who(row, rows)}"
+            print_whole(forces_table(title, row.forces))
+            say(f"Coefficients with {row.forces.definition}.")
+            for sentence in (*force_sentences(row.forces), *row.forces.warnings):
+                say(f"Note: {sentence}.")
+
+
+def _who(row: Evaluation, rows: Sequence[Evaluation]) -> str:
+    return f"{row.variant} seed {row.seed}" if len(rows) > 1 else row.variant
 
 
 def _not_shown(measured: Sequence[EvaluatedRun]) -> Iterator[str]:

@@ -7,24 +7,20 @@ its median error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import torch
-
 from slipstream.core.files import remove_partials
 from slipstream.core.runtime import device_name
 from slipstream.data.batches import Normaliser
-from slipstream.data.cards import Card, has_card, original_mesh
 from slipstream.data.store import Store, data_hash, open_store
 from slipstream.evaluation.locality import find_locality
 from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
 from slipstream.evaluation.sample_bodies import ForceRequest
 from slipstream.evaluation.sample_forces import measure_forces
-from slipstream.evaluation.surface_view import surface_view
+from slipstream.evaluation.surface_view import add_faces
 from slipstream.evaluation.yardsticks import measure_yardsticks
 from slipstream.models.variants import BASELINE
 from slipstream.runs.checkpoint import weights_hash
@@ -42,7 +38,7 @@ from slipstream.runs.evaluation_file import (
 )
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import TrainedModel, load_model
-from slipstream.runs.prediction_file import read_prediction, write_prediction
+from slipstream.runs.prediction_file import write_prediction
 
 WatchSamples = Callable[[str, int, int], None]
 """Called with the run's name, samples measured and samples in all."""
@@ -90,41 +86,22 @@ def evaluate_runs(
             one = _evaluate(run, trained, store, protocol, pictures, watch)
             one = known.added(one, trained, store)
             append_evaluation(run, one)
-        elif not one.yardsticks:
-            with suppress(ValueError, OSError):  # an older record, whose data may be gone
-                one = known.added(one, trained, open_data_of(trained, request.store, run))
-                append_evaluation(run, one)
+        elif not one.yardsticks and (older := _data_if_there(trained, request.store, run)):
+            one = known.added(one, trained, older)
+            append_evaluation(run, one)
         if request.forces is not None and _lacks_forces(one, request):
             store = open_data_of(trained, request.store, run)
             told = partial(watch, trained.config.name)
-            section = measure_forces(trained, store, one, request.forces, told)
+            training = known.training.setdefault(key[1], {})
+            section = measure_forces(trained, store, one, request.forces, told, training=training)
             one = replace(one, forces=section)
             append_evaluation(run, one)
         if request.meshes is not None:
-            add_faces(run, one, open_data_of(trained, request.store, run), request.meshes)
+            store = open_data_of(trained, request.store, run)
+            add_faces(predictions_of(run, one), store, request.meshes)
         chosen.setdefault(key, one.pictures)
         evaluations[run.path] = one
     return [evaluations[run.path] for run in runs]
-
-
-def add_faces(run: RunFolder, one: Evaluation, store: Store, meshes: Path) -> None:
-    """Give the predictions of an evaluation the faces of the meshes that were ingested.
-
-    ValueError where a mesh is missing or has changed. Volumes have no faces.
-    """
-    for sample, file in predictions_of(run, one).items():
-        prediction = read_prediction(file)
-        if prediction.triangles is not None:
-            continue
-        subtract = Card.from_json(store.manifest.origin.options).subtract if has_card(store) else ()
-        original = original_mesh(store, sample, meshes)
-        view = surface_view(original, prediction.coords.numpy(), subtract)
-        if view is not None:
-            corners, triangles, rows = (
-                torch.from_numpy(part) for part in (view.points, view.triangles, view.rows)
-            )
-            faced = replace(prediction, corners=corners, triangles=triangles, rows=rows)
-            write_prediction(file, faced)
 
 
 def _lacks_forces(one: Evaluation, request: EvaluationRequest) -> bool:
@@ -138,6 +115,8 @@ class _OfData:
     def __init__(self) -> None:
         self._localities: dict[tuple[str, str], Locality | None] = {}
         self._yardsticks: dict[tuple[str, str, Normaliser], tuple[Yardstick, ...]] = {}
+        self.training: dict[str, dict[str, dict[str, float]]] = {}
+        """True force coefficients of training samples, by the hash of the data and sample."""
 
     def added(self, one: Evaluation, trained: TrainedModel, store: Store) -> Evaluation:
         """The evaluation with the limits of pointwise models and with the yardsticks."""
@@ -247,6 +226,13 @@ def _place(trained: TrainedModel, store: Path | None, run: RunFolder) -> Path:
 def store_of(run: RunFolder, config: RunConfig, moved: Path | None = None) -> Path:
     """Where the data of a run are: at `moved`, if it is given, else where its config says."""
     return moved or Path(config.data.store or run.path / "data")
+
+
+def _data_if_there(trained: TrainedModel, store: Path | None, run: RunFolder) -> Store | None:
+    try:
+        return open_data_of(trained, store, run)
+    except (ValueError, OSError):  # moved, removed or changed since
+        return None
 
 
 def open_data_of(trained: TrainedModel, store: Path | None, run: RunFolder) -> Store:

@@ -7,7 +7,7 @@ sample are sums over the same faces, by the same conventions, which are those of
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -31,12 +31,15 @@ def measure_forces(
     evaluation: Evaluation,
     request: ForceRequest,
     watch: Watch = lambda done, total: None,
+    *,
+    training: dict[str, dict[str, float]] | None = None,
 ) -> ForceSection:
     """The coefficients of all samples of an evaluation's split, and their errors.
 
     A sample whose mesh is missing or was changed is left out, with the reason. ValueError where
     there is none left, where the model predicts no pressure, and where coefficients lack a
-    reference value.
+    reference value. `training` are true coefficients of training samples that are known already;
+    those that are found are added.
     """
     bodies = Bodies(trained, store, request)
     samples, left_out = {}, {}
@@ -59,13 +62,14 @@ def measure_forces(
     if not samples:
         raise ValueError(next(iter(left_out.values()), "forces need test samples, got none"))
     neighbours = next((y.neighbours for y in evaluation.yardsticks if y.neighbours), {})
-    training, lost = _training(bodies, store, [neighbours.get(s, "") for s in samples])
+    known = training if training is not None else {}
+    lost = _add_training(known, bodies, store, [neighbours.get(s, "") for s in samples])
     return ForceSection(
         asked=request.asked,
         definition=definition,
         samples=samples,
-        errors=force_errors(samples, training, neighbours),
-        training=training,
+        errors=force_errors(samples, known, neighbours),
+        training=dict(known),
         left_out=left_out,
         warnings=(*warnings.sentences(len(samples)), *lost),
     )
@@ -91,20 +95,21 @@ class _Warnings:
         ]
 
 
-def _training(
-    bodies: Bodies, store: Store, neighbours: list[str]
-) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """True coefficients of some training samples and of the neighbours, and what is missing."""
+def _add_training(
+    known: dict[str, dict[str, float]], bodies: Bodies, store: Store, neighbours: Sequence[str]
+) -> list[str]:
+    """Add true coefficients of some training samples and of the neighbours; say what is missing."""
     all_samples = candidates(store)
     chosen = np.unique(np.linspace(0, len(all_samples) - 1, MOST_TRAINING).round().astype(int))
     wanted = dict.fromkeys([*(all_samples[i] for i in chosen), *filter(None, neighbours)])
-    known, lost = {}, []
+    lost = []
     for sample in wanted:
         try:
-            body = bodies.read(sample)
-            known[sample] = body.coefficients(body.truth)
+            if sample not in known:
+                body = bodies.read(sample)
+                known[sample] = body.coefficients(body.truth)
         except (ValueError, OSError) as error:
             lost.append(str(error))
     if not lost:
-        return known, []
-    return known, [f"{len(lost)} training samples have no forces, the first: {lost[0]}"]
+        return []
+    return [f"{len(lost)} training samples have no forces, the first: {lost[0]}"]

@@ -13,16 +13,20 @@ shows the closest one that was; faces that are not in the store are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from slipstream.data.cards import OriginalMesh
+from slipstream.data.cards import Card, OriginalMesh, original_mesh
 from slipstream.data.meshes import triangle_cells
+from slipstream.data.store import Store
 from slipstream.evaluation.yardsticks import closest_points
+from slipstream.runs.prediction_file import read_prediction, write_prediction
 
 MOST_TRIANGLES = {"point": 60_000, "cell": 20_000}
 """By where the rows are; triangles of cells have three corners each, and so three times as many."""
@@ -40,6 +44,27 @@ class SurfaceView:
     """(T, 3), numbers of points."""
     rows: NDArray[np.int32]
     """The row of the prediction whose values each point shows, (P,)."""
+
+
+def add_faces(predictions: Mapping[str, Path], store: Store, meshes: Path) -> None:
+    """Give files of predictions, by sample, the faces of the meshes that were ingested.
+
+    Those that have faces are left as they are, and so are volumes. ValueError where a mesh is
+    missing or has changed.
+    """
+    for sample, file in predictions.items():
+        prediction = read_prediction(file)
+        if prediction.triangles is not None:
+            continue
+        original = original_mesh(store, sample, meshes)
+        subtract = Card.from_json(store.manifest.origin.options).subtract
+        view = surface_view(original, prediction.coords.numpy(), subtract)
+        if view is not None:
+            corners, triangles, rows = (
+                torch.from_numpy(part) for part in (view.points, view.triangles, view.rows)
+            )
+            faced = replace(prediction, corners=corners, triangles=triangles, rows=rows)
+            write_prediction(file, faced)
 
 
 def surface_view(
