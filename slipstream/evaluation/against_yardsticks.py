@@ -89,7 +89,7 @@ def force_sentences(forces: ForceSection) -> list[str]:
         if better:
             sentences.append(
                 f"{name.capitalize()} is off by {own.mean_absolute:.3g} on average and does not"
-                f" beat {' and '.join(better)}"
+                f" beat {' or '.join(better)}"
             )
     if forces.left_out:
         sample, reason = next(iter(forces.left_out.items()))
