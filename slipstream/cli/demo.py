@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from slipstream.cli.evaluate import errors_table
+from slipstream.cli.evaluation_tables import errors_table
 from slipstream.cli.study import exit_unless_finished, study_bar
 from slipstream.cli.terminal import new_console, say
 from slipstream.core.runtime import pick_device

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
+from slipstream.cli.evaluation_tables import (
+    MOST_SAMPLES,
+    errors_table,
+    forces_table,
+    noise_table,
+    print_whole,
+    samples_table,
+)
 from slipstream.cli.shared import Plugins, bar, load_plugins
-from slipstream.cli.terminal import new_console, new_table, plain, say
+from slipstream.cli.terminal import say
 from slipstream.core.configs import differences
+from slipstream.evaluation.against_yardsticks import (
+    HEADINGS,
+    copies,
+    force_sentences,
+    unbeaten,
+    yardsticks_of,
+)
 from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
+from slipstream.evaluation.sample_bodies import ForceRequest
 from slipstream.evaluation.summary import (
-    Summary,
     definition_of,
     left_out_text,
     spread_text,
@@ -28,8 +42,6 @@ from slipstream.runs.evaluation_file import Evaluation, Protocol
 from slipstream.runs.folder import RunFolder, find_runs
 
 EvaluatedRun = tuple[RunFolder, Evaluation]
-_ANY_WIDTH = 10_000
-"""Characters; more than any table has."""
 
 
 def evaluate(
@@ -51,10 +63,27 @@ def evaluate(
     ] = False,
     meshes: Annotated[
         Path | None,
-        typer.Option(help="For --vtk: the folder that was ingested; writes onto its meshes."),
+        typer.Option(
+            help="The folder that was ingested: for --forces, for --vtk onto its meshes, and for"
+            " pictures with the faces of a surface."
+        ),
     ] = None,
     slices: Annotated[
         bool, typer.Option("--slices", help="For --vtk: also the weights of all slices.")
+    ] = False,
+    forces: Annotated[
+        bool, typer.Option("--forces", help="Also force coefficients; needs --meshes.")
+    ] = False,
+    area: Annotated[float | None, typer.Option(help="For --forces: m^2, of reference.")] = None,
+    density: Annotated[float | None, typer.Option(help="For --forces: kg/m^3.")] = None,
+    speed: Annotated[float | None, typer.Option(help="For --forces: m/s, of the stream.")] = None,
+    drag: Annotated[str, typer.Option(help="For --forces: direction, as 1,0,0.")] = "",
+    lift: Annotated[str, typer.Option(help="For --forces: direction, as 0,0,1.")] = "",
+    flip_shear: Annotated[
+        bool, typer.Option("--flip-shear", help="For --forces: the shear has the other sign.")
+    ] = False,
+    flip_normals: Annotated[
+        bool, typer.Option("--flip-normals", help="For --forces: faces turn the other way.")
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Evaluate again what was evaluated so before.")
@@ -64,18 +93,28 @@ def evaluate(
     """Measure trained models on the test split, and save predictions for pictures.
 
     Relative L1 on normalised outputs as in training, relative L1 and L2 of each variable in
-    physical units. What was measured so before is not measured again. Runs without a model yet are
-    named and left out.
+    physical units, beside the errors of the training set's mean and of the nearest training sample.
+    What was measured so before is not measured again. Runs without a model yet are named and left
+    out.
 
     Example: slipstream evaluate studies/poisson --repeats 6
     """
     load_plugins(plugin)
-    if not vtk and (slices or meshes):
-        raise ValueError("--meshes and --slices must go with --vtk, got no --vtk")
+    if slices and not vtk:
+        raise ValueError("--slices must go with --vtk, got no --vtk")
+    given: dict[str, Any] = {"area": area, "density": density, "speed": speed}
+    given |= {"drag": _direction("drag", drag), "lift": _direction("lift", lift)}
+    wanted = _force_request(forces, meshes, given, flip_shear, flip_normals)
     protocol = Protocol(split=split, full=full, repeats=repeats)
     pictures = tuple(name.strip() for name in samples.split(",") if name.strip())
     request = EvaluationRequest(
-        protocol=protocol, pictures=pictures, device=device, store=store, again=again
+        protocol=protocol,
+        pictures=pictures,
+        device=device,
+        store=store,
+        again=again,
+        meshes=meshes,
+        forces=wanted,
     )
     runs, without = runs_below(paths)
     with bar("evaluate") as advance:
@@ -96,6 +135,30 @@ def evaluate(
         say(f"{path}: left out, no model yet")
     for file in files:
         say(f"Wrote {file.path}: {file.contents}.")
+
+
+def _force_request(
+    forces: bool, meshes: Path | None, given: dict[str, Any], flip_shear: bool, flip_normals: bool
+) -> ForceRequest | None:
+    if not forces:
+        if flip_shear or flip_normals or any(value is not None for value in given.values()):
+            raise ValueError("reference values must go with --forces, got no --forces")
+        return None
+    if meshes is None:
+        raise ValueError("--forces must go with --meshes FOLDER, got no --meshes")
+    return ForceRequest(meshes, given, flip_shear, flip_normals)
+
+
+def _direction(name: str, text: str) -> tuple[float, ...] | None:
+    if not text:
+        return None
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 3:
+        raise ValueError(f"--{name} must be three numbers with commas, as 1,0,0, got {text!r}")
+    return numbers
 
 
 def _as_json(row: Evaluation) -> dict[str, Any]:
@@ -160,26 +223,45 @@ def _print_group(measured: Sequence[EvaluatedRun]) -> None:
     rows = [row for _, row in measured]
     summaries, first = summarise(rows), rows[0]
     title = f"{first.experiment}: errors on the {first.protocol.split} split"
-    _print_whole(errors_table(title, summaries))
+    yardsticks = yardsticks_of(rows)
+    print_whole(errors_table(title, summaries, yardsticks))
     for measure in first.definitions:
         say(f"{measure}: {definition_of(first, measure)}.")
-    for sentence in left_out_text(first):
+    for one in yardsticks:
+        say(f"{HEADINGS[one.kind]}: {one.definition}.")
+    for sentence in (*left_out_text(first), *unbeaten(summaries, yardsticks), *copies(yardsticks)):
         say(sentence)
     if spread_text(summaries):
         say(spread_text(summaries))
     noise = max((s.noise for s in summaries if s.noise is not None), default=None)
     if noise is not None:
-        _print_whole(noise_table(f"{first.experiment}: noise over the draws", summaries))
+        print_whole(noise_table(f"{first.experiment}: noise over the draws", summaries))
         say("Standard deviation over the draws, and its share of the error; mean over the seeds.")
         say(f"Largest relative standard deviation over the draws: {100 * noise:.2g} %.")
+    _print_samples(rows)
     for sentence in _not_shown(measured):
         say(sentence)
 
 
-def _print_whole(table: Table) -> None:
-    """Print a table with lines as long as it needs, however narrow the terminal is."""
-    width = new_console(width=_ANY_WIDTH).measure(table).maximum
-    new_console(width=max(new_console().width, width)).print(table)
+def _print_samples(rows: Sequence[Evaluation]) -> None:
+    """The samples of the first run, which is that of the first variant, and the forces of all."""
+    first = rows[0]
+    title = f"{first.experiment}: samples, {_who(first, rows)}, worst first"
+    print_whole(samples_table(title, first))
+    more = len(first.samples) - MOST_SAMPLES
+    if more > 0:
+        say(f"and {more} more; --json and the report have all of them.")
+    for row in rows:
+        if row.forces is not None:
+            title = f"{row.experiment}: force coefficients, {_who(row, rows)}"
+            print_whole(forces_table(title, row.forces))
+            say(f"Coefficients with {row.forces.definition}.")
+            for sentence in (*force_sentences(row.forces), *row.forces.warnings):
+                say(f"Note: {sentence}.")
+
+
+def _who(row: Evaluation, rows: Sequence[Evaluation]) -> str:
+    return f"{row.variant} seed {row.seed}" if len(rows) > 1 else row.variant
 
 
 def _not_shown(measured: Sequence[EvaluatedRun]) -> Iterator[str]:
@@ -190,40 +272,3 @@ def _not_shown(measured: Sequence[EvaluatedRun]) -> Iterator[str]:
         if run.path != last.path:
             name = f"{row.experiment} {row.variant} seed {row.seed}"
             yield f"{run.path}: not in the table, which has {name} of {last.path}"
-
-
-def errors_table(title: str, summaries: Sequence[Summary]) -> Table:
-    """A row for each number, a column for each variant."""
-    return _table(title, summaries, _text)
-
-
-def noise_table(title: str, summaries: Sequence[Summary]) -> Table:
-    """The same table for the spread over the draws of points."""
-    return _table(title, summaries, _noise_text)
-
-
-def _table(title: str, summaries: Sequence[Summary], text: Callable[[Summary], str]) -> Table:
-    table = new_table(title)
-    table.add_column("error", no_wrap=True)
-    by_name = {(s.name, s.variant): s for s in summaries}
-    names, variants = (list(dict.fromkeys(key[i] for key in by_name)) for i in (0, 1))
-    for variant in variants:
-        seeds = max(len(s.seeds) for s in summaries if s.variant == variant)
-        name = variant + (f", {seeds} seeds" if seeds > 1 else "")
-        table.add_column(plain(name), justify="right")
-    for name in names:
-        cells = [by_name.get((name, variant)) for variant in variants]
-        table.add_row(plain(name), *("-" if cell is None else text(cell) for cell in cells))
-    return table
-
-
-def _text(summary: Summary) -> str:
-    spread = "" if summary.std is None else f" ± {summary.std:.2g}"
-    return f"{summary.mean:.4g}{spread}"
-
-
-def _noise_text(summary: Summary) -> str:
-    if summary.draw_std is None:
-        return "-"
-    share = summary.draw_relative_std
-    return f"{summary.draw_std:.2g}" + ("" if share is None else f" ({100 * share:.2g} %)")

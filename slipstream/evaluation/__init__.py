@@ -3,7 +3,12 @@
 run_evaluation   the evaluation of runs: measured, recorded beside the run, not repeated
 measure          the three measures; evaluate: errors of a model on batches
 streamed         whole samples that have more points than are taken at a time
-predict_sample   the prediction on one sample, for pictures; vtk_export: for ParaView
+yardsticks       what a model must beat: the mean of the training set and the nearest training
+                 sample (neighbours: which that is); against_yardsticks: sentences about it
+by_sample        errors sample by sample; sample_forces: and force coefficients, of the bodies that
+                 sample_bodies reads
+predict_sample   the prediction on one sample, for pictures; surface_view: with the surface's faces;
+                 vtk_export: for ParaView
 slices           entropy and use of the slices; locality: what a pointwise model can reach
 forces           forces of a surface from pressure and shear; force_result: what they are;
                  mesh_forces: those of a mesh file (force_arrays: which of its arrays);

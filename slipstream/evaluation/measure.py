@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slipstream.data.batches import Batch, PointDataset
+from slipstream.core.shapes import Float
+from slipstream.data.batches import Batch, Normaliser, PointDataset
 from slipstream.data.store import Schema, Store
 from slipstream.evaluation.streamed import Kinds, is_streamed, streamed_errors, sums_by_kind
 from slipstream.metrics import Errors
@@ -102,6 +103,12 @@ def variables(schema: Schema) -> dict[str, tuple[int, ...]]:
     }
 
 
+def measures(schema: Schema) -> Kinds:
+    """The groups and the norm of each measure."""
+    own = variables(schema)
+    return {"composite": (schema.target_groups, 1), "L1": (own, 1), "L2": (own, 2)}
+
+
 def make_dataset(store: Store, trained: TrainedModel, protocol: Protocol) -> PointDataset:
     """The draws of a protocol; ValueError where the split is empty."""
     if not store.splits.get(protocol.split):
@@ -131,12 +138,7 @@ def measure(
     A whole sample of more points than a chunk is streamed, in bounded memory: the same numbers up
     to the order of sums. `chunk` is 32,768, or 262,144 on a GPU, unless given.
     """
-    schema = trained.schema
-    kinds: Kinds = {
-        "composite": (schema.target_groups, 1),
-        "L1": (variables(schema), 1),
-        "L2": (variables(schema), 2),
-    }
+    kinds = measures(trained.schema)
     by_repeat: dict[str, list[Errors]] = {name: [] for name in MEASURES}
     tokens: dict[str, Tokens] = {}
     total = protocol.repeats * len(dataset)
@@ -150,7 +152,7 @@ def measure(
                     parts.append(errors)
             else:
                 batch = dataset.__getitems__([(repeat, index) for index in indices])
-                parts.append(_errors_of(trained, batch, kinds))
+                parts.append(_model_errors(trained, batch, kinds))
             on_sample(repeat * len(dataset) + indices[-1] + 1, total)
         for name, (groups, _) in kinds.items():
             by_repeat[name].append(Errors.joined(groups, [part[name] for part in parts]))
@@ -158,13 +160,22 @@ def measure(
 
 
 @torch.no_grad()
-def _errors_of(trained: TrainedModel, batch: Batch, kinds: Kinds) -> dict[str, Errors]:
+def _model_errors(trained: TrainedModel, batch: Batch, kinds: Kinds) -> dict[str, Errors]:
     batch = batch.to(trained.device, trained.config.dtype)
     prediction: Tensor = trained.normalised(*batch.inputs)
-    sums = sums_by_kind(trained, prediction, batch.targets, kinds, prediction.dtype)
-    return {
-        name: Errors.of(sums[name], groups, batch.samples) for name, (groups, _) in kinds.items()
-    }
+    return errors_of(trained.normaliser, prediction, batch.targets, kinds, batch.samples)
+
+
+def errors_of(
+    normaliser: Normaliser,
+    prediction: Float[Tensor, "S N K"],
+    truth: Float[Tensor, "S N K"],
+    kinds: Kinds,
+    samples: Sequence[str],
+) -> dict[str, Errors]:
+    """The errors of a normalised prediction by measure; the truth is as stored."""
+    sums = sums_by_kind(normaliser, prediction, truth, kinds, prediction.dtype)
+    return {name: Errors.of(sums[name], groups, samples) for name, (groups, _) in kinds.items()}
 
 
 def definitions(schema: Schema, protocol: Protocol, points: int | float | None) -> dict[str, str]:

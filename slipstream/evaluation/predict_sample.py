@@ -9,6 +9,7 @@ is predicted by its tokens.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -18,12 +19,13 @@ from slipstream.data.batches import Batch, count_points
 from slipstream.data.store import Store
 from slipstream.evaluation.measure import variables
 from slipstream.evaluation.slices import probing
-from slipstream.evaluation.streamed import streamed_prediction
+from slipstream.evaluation.streamed import is_streamed, streamed_prediction
 from slipstream.metrics import Errors, error_sums
 from slipstream.runs.evaluation_file import LayerSlices, Protocol
 from slipstream.runs.model_file import TrainedModel
 from slipstream.runs.prediction_file import Prediction
 from slipstream.runs.stored_sample import StoredSample
+from slipstream.runs.streaming import Streaming, gather
 from slipstream.runs.tokens import Tokens
 
 MOST_POINTS = 200_000
@@ -55,10 +57,7 @@ def predict_sample(
     values: list[Tensor] = []
     weights: list[Tensor] = []
     layers: list[LayerSlices] = []
-    for start in range(0, used, size):
-        # The last subset must be as dense as the others, so it begins earlier and its first points
-        # are dropped: 10 points in subsets of 4 are rows 0-3, 4-7 and 6-9, of which 6-7 go.
-        first = min(start, used - size)
+    for start, first in subsets(used, size):
         with probing(trained.model, WEIGHT_POINTS) as probe:
             predicted = _predict(trained, rows[first : first + size], store, sample)
         values.append(predicted[start - first :])
@@ -78,6 +77,38 @@ def _predict_streamed(
     weights = None if probe.weights is None else probe.weights.half().cpu()
     prediction = _prediction(trained, rows, values, sample.name, protocol, weights)
     return prediction, list(probe.layers.values())
+
+
+@torch.no_grad()
+def predict_whole(
+    trained: TrainedModel, store: Store, sample: str, protocol: Protocol
+) -> Float[Tensor, "N K"]:
+    """The targets at all points of a sample, as stored: in the same subsets, or in chunks."""
+    stored = StoredSample(store, sample)
+    if is_streamed(trained, protocol, stored.count):
+        values, write = gather(stored.count, 1, store.schema.target_dim, trained.config.dtype)
+        Streaming(trained, normalised=True).predict(stored.points(), write)
+        whole = values.to(trained.device)
+        return trained.normaliser.targets.inverse(whole)[0].float().cpu()
+    rows = torch.from_numpy(store.array(sample).copy())
+    total = len(rows)
+    points = trained.config.data.points
+    size = total if protocol.full else count_points(points, total, sample)
+    parts = [
+        _predict(trained, rows[first : first + size], store, sample)[start - first :]
+        for start, first in subsets(total, size)
+    ]
+    return torch.cat(parts)
+
+
+def subsets(total: int, size: int) -> Iterator[tuple[int, int]]:
+    """For each subset the first point that is new in it, and the point at which it begins.
+
+    The last subset must be as dense as the others, so it begins earlier and its first points are
+    dropped: 10 points in subsets of 4 are rows 0-3, 4-7 and 6-9, of which 6-7 go.
+    """
+    for start in range(0, total, size):
+        yield start, min(start, total - size)
 
 
 def _predict(

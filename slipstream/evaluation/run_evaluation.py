@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from slipstream.core.files import remove_partials
 from slipstream.core.runtime import device_name
+from slipstream.data.batches import Normaliser
 from slipstream.data.store import Store, data_hash, open_store
 from slipstream.evaluation.locality import find_locality
 from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
+from slipstream.evaluation.sample_bodies import ForceRequest
+from slipstream.evaluation.sample_forces import measure_forces
+from slipstream.evaluation.surface_view import add_faces
+from slipstream.evaluation.yardsticks import measure_yardsticks
 from slipstream.models.variants import BASELINE
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.config import RunConfig
@@ -24,6 +30,7 @@ from slipstream.runs.evaluation_file import (
     LayerSlices,
     Locality,
     Protocol,
+    Yardstick,
     append_evaluation,
     prediction_file,
     predictions_of,
@@ -49,6 +56,10 @@ class EvaluationRequest:
     """Where the data are now, if they were moved since the training."""
     again: bool = False
     """Whether to measure again what has an evaluation already."""
+    meshes: Path | None = None
+    """The folder that was ingested, for the faces of surfaces in pictures."""
+    forces: ForceRequest | None = None
+    """How force coefficients are to be made; None for none."""
 
 
 def evaluate_runs(
@@ -62,7 +73,7 @@ def evaluate_runs(
     """
     runs = list(runs)
     evaluations: dict[Path, Evaluation] = {}
-    localities: dict[str, Locality | None] = {}  # by data hash
+    known = _OfData()
     chosen: dict[tuple[str, str], tuple[str, ...]] = {}  # pictures by experiment and data hash
     for run in sorted(runs, key=_baseline_first):
         trained = load_model(run.path, device=request.device)
@@ -72,14 +83,56 @@ def evaluate_runs(
         one = None if request.again else _newest(run, trained, protocol, pictures)
         if one is None:
             store = open_data_of(trained, request.store, run)
-            if key[1] not in localities:
-                localities[key[1]] = _locality(store, protocol)
             one = _evaluate(run, trained, store, protocol, pictures, watch)
-            one = replace(one, locality=localities[key[1]])
+            one = known.added(one, trained, store)
             append_evaluation(run, one)
+        elif not one.yardsticks and (older := _data_if_there(trained, request.store, run)):
+            one = known.added(one, trained, older)
+            append_evaluation(run, one)
+        if request.forces is not None and _lacks_forces(one, request):
+            store = open_data_of(trained, request.store, run)
+            told = partial(watch, trained.config.name)
+            training = known.training.setdefault(key[1], {})
+            section = measure_forces(trained, store, one, request.forces, told, training=training)
+            one = replace(one, forces=section)
+            append_evaluation(run, one)
+        if request.meshes is not None:
+            store = open_data_of(trained, request.store, run)
+            add_faces(predictions_of(run, one), store, request.meshes)
         chosen.setdefault(key, one.pictures)
         evaluations[run.path] = one
     return [evaluations[run.path] for run in runs]
+
+
+def _lacks_forces(one: Evaluation, request: EvaluationRequest) -> bool:
+    asked = request.forces.asked if request.forces else None
+    return request.again or one.forces is None or one.forces.asked != asked
+
+
+class _OfData:
+    """What an evaluation says about its data alone: the same for all runs on them."""
+
+    def __init__(self) -> None:
+        self._localities: dict[tuple[str, str], Locality | None] = {}
+        self._yardsticks: dict[tuple[str, str, Normaliser], tuple[Yardstick, ...]] = {}
+        self.training: dict[str, dict[str, dict[str, float]]] = {}
+        """True force coefficients of training samples, by the hash of the data and sample."""
+
+    def added(self, one: Evaluation, trained: TrainedModel, store: Store) -> Evaluation:
+        """The evaluation with the limits of pointwise models and with the yardsticks."""
+        split = one.protocol.split
+        place = (one.data_hash, split)
+        if place not in self._localities:
+            self._localities[place] = _locality(store, one.protocol)
+        key = (*place, trained.normaliser)
+        if key not in self._yardsticks:
+            self._yardsticks[key] = measure_yardsticks(store, trained.normaliser, split)
+        return replace(
+            one,
+            data=store.manifest.origin.source,
+            locality=self._localities[place],
+            yardsticks=self._yardsticks[key],
+        )
 
 
 def _baseline_first(run: RunFolder) -> tuple[bool, int]:
@@ -128,7 +181,7 @@ def _evaluate(
                 f"samples must be of the split {protocol.split!r} of {store.path}, got {sample!r}"
             )
     config = trained.config
-    measured = measure(trained, dataset, protocol, lambda done, all: watch(config.name, done, all))
+    measured = measure(trained, dataset, protocol, partial(watch, config.name))
     pictures = tuple(pictures) or (measured.median_sample(),)
     files = {sample: prediction_file(run, sample, full=protocol.full) for sample in pictures}
     slices: list[LayerSlices] = []
@@ -174,6 +227,13 @@ def _place(trained: TrainedModel, store: Path | None, run: RunFolder) -> Path:
 def store_of(run: RunFolder, config: RunConfig, moved: Path | None = None) -> Path:
     """Where the data of a run are: at `moved`, if it is given, else where its config says."""
     return moved or Path(config.data.store or run.path / "data")
+
+
+def _data_if_there(trained: TrainedModel, store: Path | None, run: RunFolder) -> Store | None:
+    try:
+        return open_data_of(trained, store, run)
+    except (ValueError, OSError):  # moved, removed or changed since
+        return None
 
 
 def open_data_of(trained: TrainedModel, store: Path | None, run: RunFolder) -> Store:

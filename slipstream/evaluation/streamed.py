@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from slipstream.core.shapes import Float
+from slipstream.data.batches import Normaliser
 from slipstream.evaluation.slices import Probe, probing
 from slipstream.metrics import Errors, ErrorSums, Groups, Order, error_sums
 from slipstream.runs.evaluation_file import Protocol
@@ -41,7 +42,8 @@ def streamed_errors(
 
     def add(first: int, end: int, prediction: Tensor) -> None:
         truth = sample.rows(first, end).to(prediction.device, prediction.dtype).targets
-        for name, sums in sums_by_kind(trained, prediction, truth, kinds, torch.float64).items():
+        sums_of_chunk = sums_by_kind(trained.normaliser, prediction, truth, kinds, torch.float64)
+        for name, sums in sums_of_chunk.items():
             total[name] = total[name] + sums if name in total else sums
 
     tokens = Streaming(trained, chunk, normalised=True).predict(sample.points(), add)
@@ -52,10 +54,10 @@ def streamed_errors(
 
 
 def sums_by_kind(
-    trained: TrainedModel, prediction: Tensor, truth: Tensor, kinds: Kinds, dtype: torch.dtype
+    normaliser: Normaliser, prediction: Tensor, truth: Tensor, kinds: Kinds, dtype: torch.dtype
 ) -> dict[str, ErrorSums]:
     """The sums of each measure in a dtype, from a normalised prediction and targets as stored."""
-    targets = trained.normaliser.targets
+    targets = normaliser.targets
     normalised = prediction, targets.forward(truth)
     # As stored: relative errors stay the same where targets were divided by a number a sample.
     physical = targets.inverse(prediction), truth

@@ -16,6 +16,7 @@ from slipstream.reports.draw.scenes import read_scenes
 from slipstream.reports.study.claims import claims_table
 from slipstream.reports.study.gather import Gathered, RunData
 from slipstream.reports.study.insight_tables import insight_tables
+from slipstream.reports.study.own_data import data_tables, is_on_data, one_variant
 from slipstream.reports.study.settings import main_groups
 from slipstream.reports.study.study_tables import study_tables
 from slipstream.reports.study.system_tables import system_tables
@@ -30,8 +31,13 @@ _SECTIONS = {
     "Theory": ("budgets", "locality"),
     "Speed and memory": ("systems-model", "systems-layer"),
 }
-"""The sections of a report and the tables in each, in order."""
-TABLES = tuple(name for names in _SECTIONS.values() for name in names)
+"""The sections of a report on variants and the tables in each, in order."""
+_FIRST = ("variables-l1", "forces", "samples", "variables-l2", "noise")
+"""The tables of the section on fields and forces, with which a report on data begins."""
+_DATA = "Fields and forces"
+TABLES = tuple(dict.fromkeys([*_FIRST, *(name for own in _SECTIONS.values() for name in own)]))
+_OF_VARIANTS = ("claims", "ratio", "grid", "capacity", "budgets")
+"""Tables that say nothing where there is only one variant."""
 
 
 def make_report(
@@ -49,20 +55,26 @@ def make_report(
     scenes = read_scenes(compared, problems)
     claims = claims_table(runs)
     all_tables = [*study_tables(runs), *insight_tables(runs), *system_tables(bench)]
-    tables = {table.name: table for table in (*all_tables, *([claims] if claims else []))}
+    all_tables += [*data_tables(runs), *([claims] if claims else [])]
+    left_out = _OF_VARIANTS if one_variant(runs) else ()
+    tables = {table.name: table for table in all_tables if table.name not in left_out}
+    fields = pictures.field_pictures(scenes, gallery)
     figures = {
+        _DATA: [*pictures.force_pictures(runs, gallery), *fields] if is_on_data(runs) else [],
         "Claims": [],
         "Errors": pictures.error_pictures(runs, gallery),
         "Each variable": [],
-        "Fields": pictures.field_pictures(scenes, gallery),
+        "Fields": fields,
         "Slices": pictures.slice_pictures(compared, gallery),
         "Controls": pictures.control_pictures(runs, gallery),
         "Theory": pictures.locality_pictures(runs, gallery),
         "Speed and memory": pictures.system_pictures(bench, gallery),
     }
     sections = [
-        Section(name, items=(*(tables[t] for t in names if t in tables), *figures[name]))
-        for name, names in _SECTIONS.items()
+        Section(
+            _title(name, runs), items=(*(tables[t] for t in names if t in tables), *figures[name])
+        )
+        for name, names in _sections(runs).items()
     ]
     return Report(
         title=title,
@@ -74,6 +86,23 @@ def make_report(
         definitions=tuple(_definitions(runs)),
         problems=tuple(problems),
     )
+
+
+def _title(section: str, runs: Sequence[RunData]) -> str:
+    """The errors of a single variant are those of its training."""
+    return "Training" if section == "Errors" and one_variant(runs) else section
+
+
+def _sections(runs: Sequence[RunData]) -> dict[str, tuple[str, ...]]:
+    """The sections and their tables. A report on data begins with fields and forces."""
+    if not is_on_data(runs):
+        return _SECTIONS
+    others = {
+        name: tuple(table for table in tables if table not in _FIRST)
+        for name, tables in _SECTIONS.items()
+        if name != "Fields"
+    }
+    return {_DATA: _FIRST, **others}
 
 
 def tables_of(report: Report) -> list[Table]:
@@ -89,7 +118,8 @@ def _subtitle(runs: Sequence[RunData]) -> str:
     devices = dict.fromkeys(start["device"] for run in runs for start in run.starts)
     where = f" on {', '.join(devices)}" if devices else ""
     date = datetime.now(UTC).date().isoformat()
-    return f"{date}. {len(runs)} runs{where}. Read by {packages}."
+    count = f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}"
+    return f"{date}. {count}{where}. Read by {packages}."
 
 
 def _card(run: RunData) -> RunCard:

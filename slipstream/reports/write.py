@@ -13,7 +13,13 @@ from slipstream.reports.page.tables import write_tables
 from slipstream.reports.story import TABLES, make_report, pictures_of, tables_of
 from slipstream.reports.study.claims import evidence_of
 from slipstream.reports.study.conclusion import conclude_all
-from slipstream.reports.study.gather import gather
+from slipstream.reports.study.gather import RunData, gather
+from slipstream.reports.study.own_data import (
+    data_conclusion,
+    data_title,
+    is_on_data,
+    one_variant,
+)
 from slipstream.reports.study.system_tables import read_bench
 
 
@@ -26,12 +32,11 @@ def write_report(
     """
     gathered = gather(paths)
     _remove_partials(out)
-    evidence = evidence_of(gathered.runs)
-    names = ", ".join(one.main.experiment for one in evidence)
+    own_title, conclusion = _title_and_conclusion(gathered.runs)
     report = make_report(
         gathered,
-        title=title or f"What a Transolver needs: {names}",
-        conclusion=conclude_all(evidence),
+        title=title or own_title,
+        conclusion=conclusion,
         bench=read_bench(bench),
         folder=out / "figures",
     )
@@ -40,6 +45,17 @@ def write_report(
     _drop_older(out / "tables", TABLES, (".md", ".tex"), {one.name for one in tables_of(report)})
     _drop_older(out / "figures", NAMES, (".svg", ".png"), {one.name for one in pictures_of(report)})
     return report
+
+
+def _title_and_conclusion(runs: Sequence[RunData]) -> tuple[str, str]:
+    """Of the data, where the report is on data; else of the paper's claims."""
+    evidence = evidence_of(runs)
+    claims = "" if one_variant(runs) else conclude_all(evidence)
+    if is_on_data(runs):
+        parts = (data_conclusion(runs), claims)
+        return data_title(runs), "\n\n".join(part for part in parts if part)
+    names = ", ".join(one.main.experiment for one in evidence)
+    return f"What a Transolver needs: {names}", claims
 
 
 def _remove_partials(out: Path) -> None:

@@ -19,6 +19,7 @@ from slipstream.core.checks import check_whole
 from slipstream.core.records import append_record, read_records
 from slipstream.core.schemas import YOUNGER, parsed
 from slipstream.runs.folder import RunFolder
+from slipstream.runs.force_records import ForceSection
 
 KIND = "evaluation"
 
@@ -125,9 +126,30 @@ class Locality:
     errors: dict[str, float]
 
 
+YardstickKind = Literal["mean", "nearest"]
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """The errors of a prediction that needs no model: what a model must beat."""
+
+    kind: YardstickKind
+    """"mean": every target is its mean over the training set. "nearest": the targets are those of
+    the most similar training sample."""
+    definition: str
+    errors: dict[str, float | None]
+    """The mean over samples, by name of the number."""
+    samples: dict[str, dict[str, float | None]]
+    """By sample and name of the number."""
+    neighbours: dict[str, str]
+    """Of "nearest": the training sample whose targets each sample was given."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     experiment: str
+    data: str = field(default="", metadata=YOUNGER)
+    """The name of the data; older records do not say."""
     variant: str
     seed: int
     step: int
@@ -159,6 +181,10 @@ class Evaluation:
     """The slices of every layer that has some, on the sample of the first picture."""
     locality: Locality | None
     """None where the problem has no known pointwise answer."""
+    yardsticks: tuple[Yardstick, ...] = field(default=(), metadata=YOUNGER)
+    """Older records have none."""
+    forces: ForceSection | None = field(default=None, metadata=YOUNGER)
+    """Force coefficients, where they were asked for."""
 
 
 def evaluations_file(run: RunFolder) -> Path:

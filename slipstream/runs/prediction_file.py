@@ -3,7 +3,9 @@
 The header (see checkpoint.py, what = "prediction") holds: experiment, variant, seed and step of the
 run, split and sample, fields with units, relative L1 error of each variable. Tensors: coords,
 features, truth, values, all in the units of the fields, and `weights`, the slice weights of the
-last layer that has some, at the first points (N H G, float16).
+last layer that has some, at the first points (N H G, float16). Where the faces of a surface are
+known: `corners` (P 3), and as int32 `triangles` (T 3, numbers of corners) and `rows` (P, the point
+whose values a corner shows). Files of older versions have none of these three.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from slipstream.core.shapes import Float
 from slipstream.data.store import Schema
 from slipstream.runs.checkpoint import Header, read_tensors, write_tensors
 
-_TENSORS = ("coords", "features", "truth", "values", "weights")
+_FACES = ("corners", "triangles", "rows")
+_TENSORS = ("coords", "features", "truth", "values", "weights", *_FACES)
 _HEADER = ("experiment", "variant", "seed", "step", "split", "sample", "errors")
 
 
@@ -42,6 +45,12 @@ class Prediction:
     values: Float[Tensor, "N K"]
     weights: Float[Tensor, "M H G"] | None = None
     """Slice weights at the first M points; None for a variant without slices."""
+    corners: Float[Tensor, "P 3"] | None = None
+    """Corners of the surface's faces; None where they are not known."""
+    triangles: Tensor | None = None  # T 3
+    """The faces, each by the numbers of three corners."""
+    rows: Tensor | None = None  # P
+    """The point whose values each corner shows."""
 
 
 @dataclass(frozen=True)
@@ -91,5 +100,26 @@ def _check_tensors(schema: Schema, tensors: Mapping[str, Tensor]) -> None:
             f"weights must have shape (M, H, G) with at most {points} points, got"
             f" {tuple(weights.shape)}"
         )
+    _check_faces(tensors, points)
     for name in set(tensors) - set(_TENSORS):
         raise ValueError(f"a tensor must be one of {', '.join(_TENSORS)}, got {name!r}")
+
+
+def _check_faces(tensors: Mapping[str, Tensor], points: int) -> None:
+    """Raise ValueError unless there are no faces, or faces whose numbers exist."""
+    lacking = [name for name in _FACES if name not in tensors]
+    if lacking:
+        if len(lacking) < len(_FACES):
+            raise ValueError(f"faces must have {', '.join(_FACES)}, got no {lacking[0]}")
+        return
+    corners, triangles, rows = (tensors[name] for name in _FACES)
+    count = len(corners) if corners.ndim else 0
+    shapes = {"corners": (count, 3), "triangles": (triangles.numel() // 3, 3), "rows": (count,)}
+    for name, shape in shapes.items():
+        if tuple(tensors[name].shape) != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {tuple(tensors[name].shape)}")
+    for name, numbers, end in (("triangles", triangles, count), ("rows", rows, points)):
+        if numbers.is_floating_point():
+            raise ValueError(f"{name} must be whole numbers, got {numbers.dtype}")
+        if numbers.numel() and not (0 <= int(numbers.min()) and int(numbers.max()) < end):
+            raise ValueError(f"{name} must be from 0 to {end - 1}, got others")

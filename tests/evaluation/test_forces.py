@@ -355,8 +355,6 @@ def test_reference_values_of_a_card_with_parameters() -> None:
 
 
 def test_a_tunnel_around_a_body_is_told() -> None:
-    from slipstream.data.meshes import mesh_of
-
     both = pv.Sphere(radius=1.0).merge(pv.Cube(x_length=40, y_length=40, z_length=40))
     mesh = mesh_of(both.extract_surface(algorithm=None).triangulate())
     zero = np.zeros(mesh.info.cells)

@@ -13,6 +13,7 @@ from slipstream.core.text import file_name
 from slipstream.models.variants import BASELINE, POINTWISE
 from slipstream.reports.content import Picture, Scene
 from slipstream.reports.draw import figures
+from slipstream.reports.draw.coefficients import CoefficientPairs, coefficient_scatter
 from slipstream.reports.draw.fields import field_figure, slice_figure
 from slipstream.reports.draw.figures import FieldRatio, LayerEntropy, SweepPoint
 from slipstream.reports.draw.scenes import match_runs
@@ -26,7 +27,7 @@ from slipstream.runs.evaluation_file import Evaluation
 _NEAR_WALL = 0.05
 """Share of the points, those with the smallest distance, that count as lying at the wall."""
 
-_FIXED = ("ratios", "curves", "controls", "depth", "locality", "systems")
+_FIXED = ("ratios", "curves", "controls", "depth", "locality", "systems", "coefficients")
 NAMES = (*_FIXED, "field-*", "entropy-*", "slices-*")
 """Patterns for the names of all figures that a report may have."""
 
@@ -240,6 +241,30 @@ def _entropies(one: Evaluation) -> LayerEntropy:
         tuple(layer.mean("entropy") for layer in one.slices),
         tuple(layer.mean("effective") for layer in one.slices),
     )
+
+
+def force_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    """Force coefficients predicted over true, of the first seed of each variant."""
+    drawn = []
+    for group in main_groups(runs):
+        sections = {r.variant: r.forces for r in reversed(group.compared) if r.forces is not None}
+        for name in dict.fromkeys(name for own in sections.values() for name in own.errors):
+            pairs = {
+                variant: [(one.true[name], one.predicted[name]) for one in own.samples.values()]
+                for variant, own in sections.items()
+                if name in own.errors
+            }
+            training = [own[name] for one in sections.values() for own in one.training.values()]
+            mean = float(np.mean(training)) if training else None
+            drawn.append(CoefficientPairs(group.experiment, name.capitalize(), pairs, mean))
+    if not drawn:
+        return []
+    caption = (
+        "Coefficients of the test samples from predicted fields over those from true fields; the"
+        " line is where both are equal, the band 5 % around it."
+    )
+    title = "Predicted over true coefficients"
+    return [gallery.picture("coefficients", title, caption, coefficient_scatter(drawn))]
 
 
 def system_pictures(bench: Sequence[Mapping[str, Any]], gallery: Gallery) -> list[Picture]:

@@ -14,11 +14,14 @@ from slipstream.evaluation.slices import Match, match_slices, point_entropy
 from slipstream.reports.content import Array, Scene, SceneField
 from slipstream.reports.draw.canvas import camera
 from slipstream.reports.study.gather import RunData
+from slipstream.reports.study.own_data import OWN, data_name
 from slipstream.runs.prediction_file import Prediction, read_prediction
 
 MOST_POINTS = 40_000
-"""Points kept of a scene, all of which the page holds."""
+"""Points kept of a scene without faces, all of which the page holds."""
 SLICE_PAIRS = 3
+Shown = slice | Tensor
+"""Which points of a prediction a scene has."""
 
 
 def read_scenes(runs: Sequence[RunData], problems: list[str]) -> list[Scene]:
@@ -40,7 +43,12 @@ def read_scenes(runs: Sequence[RunData], problems: list[str]) -> list[Scene]:
                 problems.append(f"{run.name} is not pictured: {error}")
                 continue
             by_variant[run.variant] = prediction
-    return [make_scene(by_variant) for by_variant in samples.values() if by_variant]
+    names = {run.config.experiment: data_name([run]) for run in runs}
+    return [
+        make_scene(by_variant, data=names[experiment] if experiment == OWN else "")
+        for (experiment, _), by_variant in samples.items()
+        if by_variant
+    ]
 
 
 def _check_same_points(
@@ -54,63 +62,68 @@ def _check_same_points(
         return  # the others were compared with this one when they were read
 
 
-def make_scene(predictions: Mapping[str, Prediction]) -> Scene:
-    """The scene of predictions by variant, all at the same points."""
+def make_scene(predictions: Mapping[str, Prediction], *, data: str = "") -> Scene:
+    """The scene of predictions by variant, all at the same points; it is named by the data, if
+    they are given, else by the experiment.
+
+    Where one of them has the faces of the surface, the scene has these instead of points.
+    """
     first = next(iter(predictions.values()))
+    faced = next((one for one in predictions.values() if one.triangles is not None), first)
+    shown = slice(MOST_POINTS) if faced.rows is None else faced.rows.long()
     schema = first.schema
     unit = schema.coords[0].unit
-    fields = tuple(_scene_field(field, predictions) for field in schema.targets)
-    normals = _normals(first)
+    fields = tuple(_scene_field(field, predictions, shown) for field in schema.targets)
+    normals = _computed(first, "normals", shown)
+    triangles = None if faced.triangles is None else faced.triangles.numpy()
+    is_volume = normals is None and triangles is None
+    distances = _computed(first, "distance", shown)
     return Scene(
-        name=f"{first.experiment}, {first.split} sample {first.sample}",
+        name=f"{data or first.experiment}, {first.split} sample {first.sample}",
         experiment=first.experiment,
         sample=first.sample,
-        kind="volume" if normals is None else "surface",
-        coords=_in_space(first.coords),
+        kind="volume" if is_volume else "surface",
+        coords=_in_space(first.coords) if faced.corners is None else faced.corners.numpy(),
         unit=unit,
         fields=fields,
         normals=normals,
-        wall_distance=_wall_distance(first),
+        triangles=triangles,
+        wall_distance=None if distances is None else distances[:, 0],
     )
 
 
 def _in_space(coords: Tensor) -> Array:
     """Three coordinates: missing ones are zero, further ones are left out."""
     in_space = np.zeros((min(len(coords), MOST_POINTS), 3), np.float32)
-    given = _plain(coords)[:, :3]
+    given = _plain(coords, slice(MOST_POINTS))[:, :3]
     in_space[:, : given.shape[1]] = given
     return in_space
 
 
-def _plain(tensor: Tensor) -> Array:
-    return np.asarray(tensor[:MOST_POINTS].float().numpy(), np.float32)
+def _plain(tensor: Tensor, shown: Shown) -> Array:
+    return np.asarray(tensor[shown].float().numpy(), np.float32)
 
 
 def _normals(prediction: Prediction) -> Array | None:
     """The normals at the points; None for a sample without them, which is a volume."""
-    return _computed(prediction, "normals")
+    return _computed(prediction, "normals", slice(MOST_POINTS))
 
 
-def _wall_distance(prediction: Prediction) -> Array | None:
-    distances = _computed(prediction, "distance")
-    return None if distances is None else distances[:, 0]
-
-
-def _computed(prediction: Prediction, what: Computed) -> Array | None:
+def _computed(prediction: Prediction, what: Computed, shown: Shown) -> Array | None:
     schema = prediction.schema
     field = schema.computed(what)
     if field is None:
         return None
     columns, first = schema.columns(field.name), schema.columns("features").start
-    return _plain(prediction.features[:, columns.start - first : columns.stop - first])
+    return _plain(prediction.features[:, columns.start - first : columns.stop - first], shown)
 
 
-def _scene_field(field: Field, predictions: Mapping[str, Prediction]) -> SceneField:
+def _scene_field(field: Field, predictions: Mapping[str, Prediction], shown: Shown) -> SceneField:
     first = next(iter(predictions.values()))
     columns, start = first.schema.columns(field.name), first.schema.columns("targets").start
     own = slice(columns.start - start, columns.stop - start)
-    truth = _plain(first.truth[:, own])
-    values = {v: _plain(prediction.values[:, own]) for v, prediction in predictions.items()}
+    truth = _plain(first.truth[:, own], shown)
+    values = {v: _plain(prediction.values[:, own], shown) for v, prediction in predictions.items()}
     return SceneField(
         name=field.name if field.components == 1 else f"|{field.name}|",
         unit=field.unit,

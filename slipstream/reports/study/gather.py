@@ -33,6 +33,7 @@ from slipstream.runs.evaluation_file import (
     read_evaluations,
 )
 from slipstream.runs.folder import RunFolder, find_runs
+from slipstream.runs.force_records import ForceSection
 from slipstream.runs.study_file import NAME as STUDY
 from slipstream.runs.study_file import read_planned
 
@@ -118,6 +119,18 @@ class RunData:
             return "finished"
         reached = f"step {self.curve.reached} of {self.config.steps}"
         return f"not finished, {reached} validated" if self.starts else "not begun"
+
+    @property
+    def forces(self) -> ForceSection | None:
+        """Force coefficients of its newest evaluation that has some, of the same weights."""
+        if self.evaluation is None:
+            return None
+        own = [self.evaluation.forces]
+        for one in self.evaluations:
+            same_split = one.protocol.split == self.evaluation.protocol.split
+            if same_split and one.weights == self.evaluation.weights:
+                own.append(one.forces)
+        return next((forces for forces in reversed(own) if forces is not None), None)
 
     def predictions(self) -> dict[str, Path]:
         """Files of predictions by sample: of `evaluation`, else of the newest other evaluation

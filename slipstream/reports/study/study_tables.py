@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from slipstream.evaluation.against_yardsticks import HEADINGS, unbeaten, yardsticks_of
 from slipstream.evaluation.compare import Row, ratio_std
 from slipstream.evaluation.summary import spread_text
 from slipstream.models.variants import BASELINE, headings, in_table_order
@@ -24,6 +25,7 @@ from slipstream.reports.study.settings import (
     sweep,
     swept_variants,
 )
+from slipstream.runs.evaluation_file import number_name
 
 NOT_RUN = Cell(text="not run", kind="text")
 UNFINISHED = Cell(text="unfinished", kind="text")
@@ -132,14 +134,21 @@ def _seeds(groups: Sequence[Group]) -> str:
 def per_variable(groups: Sequence[Group], measure: str) -> Table | None:
     """Test errors of each variable in physical units."""
     variants, rows, shown = variants_of(groups), [], []
+    yardsticks = {group.experiment: yardsticks_of(group.evaluations) for group in groups}
+    kinds = [k for k in HEADINGS if any(k == y.kind for own in yardsticks.values() for y in own)]
+    notes: list[str] = []
     for group in groups:
         errors, alike = group.summaries(measure), measured_alike(group, measure)
+        notes += unbeaten(list(errors.values()), yardsticks[group.experiment])
         shown += list(errors.values())
         for variable in dict.fromkeys(variable for _, variable in errors):
             summaries = [errors.get((variant, variable)) for variant in variants]
             cells = [NOT_RUN if s is None else Cell(s.mean, s.std) for s in summaries]
             names = text_cell(group.experiment), text_cell(str(variable))
-            rows.append((*names, *(with_best(cells) if alike else cells)))
+            name = number_name(measure, variable)
+            bounds = {y.kind: y.errors.get(name) for y in yardsticks[group.experiment]}
+            beside = [_bound_cell(bounds.get(kind)) for kind in kinds]
+            rows.append((*names, *(with_best(cells) if alike else cells), *beside))
     if not rows:
         return None
     where = where_measured(groups, measure)
@@ -147,10 +156,21 @@ def per_variable(groups: Sequence[Group], measure: str) -> Table | None:
     sentences.append(f"On the test split, {where}." if where else "")
     if not all(measured_alike(group, measure) for group in groups):
         sentences.append("A row that was measured in several ways has no best.")
+    texts = {y.kind: y.definition for own in yardsticks.values() for y in own}
+    sentences += [f"{capital(HEADINGS[kind])}: {texts[kind]}." for kind in kinds]
     caption = " ".join(text for text in (*sentences, spread_text(shown)) if text)
     title = f"Test error of each variable, relative {measure}"
-    columns = ("experiment", "variable", *headings(variants))
-    return Table(f"variables-{measure.lower()}", title, caption, columns, tuple(rows))
+    columns = ("experiment", "variable", *headings(variants), *(HEADINGS[kind] for kind in kinds))
+    name = f"variables-{measure.lower()}"
+    return Table(name, title, caption, columns, tuple(rows), tuple(dict.fromkeys(notes)))
+
+
+def _bound_cell(error: float | None) -> Cell:
+    return text_cell("-") if error is None else Cell(error)
+
+
+def capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def noise(groups: Sequence[Group]) -> Table | None:
