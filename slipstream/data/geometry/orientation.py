@@ -207,7 +207,8 @@ def _roles(surface: _Surface, established: Mask) -> _Roles:
         far[outer] = True
     walls = find_walls(points, triangles, body, ~established, np.where(far, 0, area))
     unclear = like_tunnels(points, triangles, body, boxes, area) & ~far
-    around, within = nested(points, triangles, body, established & ~far)
+    solid = (area > 0)[body]  # a triangle without area, as across a body, is not inside of it
+    around, within = nested(points, triangles[solid], body[solid], established & ~far)
     for one in np.flatnonzero(around):
         around[one] = is_convex(surface.corners_of(int(one)))
     unclear |= around

@@ -323,3 +323,11 @@ def test_no_line_slips_between_two_triangles() -> None:
         i, j = np.meshgrid(np.arange(240), np.arange(240))
         inside = np.hypot(i - 120, j - 120) < 99
         assert (count[inside] == 2).all() and (count[np.hypot(i - 120, j - 120) > 100] == 0).all()
+
+
+def test_a_triangle_without_area_across_a_body_changes_nothing() -> None:
+    ball = pv.Icosphere(radius=1.1, nsub=2)
+    points, triangles = np.asarray(ball.points), ball.regular_faces
+    for odd in ([0, 0, 1], [0, 0, 0]):
+        winding = find_winding(points, np.vstack((triangles, [odd])))
+        assert winding.undecided == 0 and not winding.turned.any()
