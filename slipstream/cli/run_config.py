@@ -97,6 +97,6 @@ def _summary(config: RunConfig) -> str:
     else:
         drawn = f"{points:,} points of a sample"
     return (
-        f"{size.layers} layer{'s' if size.layers > 1 else ''} of width {size.width}, {drawn}, batch {config.batch},"
-        f" {config.precision}, {config.steps:,} steps"
+        f"{size.layers} layer{'s' if size.layers > 1 else ''} of width {size.width}, {drawn},"
+        f" batch {config.batch}, {config.precision}, {config.steps:,} steps"
     )

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from signal import Signals
 from typing import Literal
 
 from slipstream.core.checks import check_whole
@@ -215,9 +216,13 @@ class _Running:
         return Ending(self.cell, "failed", f"{self._reason()} (exit {code})", seconds)
 
     def _reason(self) -> str:
-        """Our own last sentence, which torchrun follows with a report, or else the last line."""
+        """Our own last sentence, which torchrun follows with a report, else the signal that ended the
+        run, or the last line."""
         lines = self.log.read_text(errors="replace").strip().splitlines()
         own = [line for line in lines if line.startswith("slipstream: ")]
+        code = self.process.returncode
+        if not own and code < 0:  # the last line is of its progress, or of before it
+            return f"it was ended by {Signals(-code).name}"
         return (own or lines or ["it said nothing"])[-1]
 
 

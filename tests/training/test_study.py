@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,27 @@ def test_another_config_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"optim.clip: 5.0, 1.0"):
         prepare_study(cells(tmp_path, (0, 1), optim__clip=1.0), tmp_path)
     assert not (tmp_path / "runs" / "poisson" / "baseline" / "seed-1").exists()
+
+
+def test_a_killed_run_is_said_to_be(tmp_path: Path) -> None:
+    config = small(steps=100_000, log_every=1, evaluate_every=50_000)
+    ready = prepare_study(make_cells([config], VARIANTS, (0,), tmp_path), tmp_path)
+    folder: RunFolder = ready[0].folder
+
+    def kill() -> None:
+        while len(folder.records()) < 5:
+            time.sleep(0.05)
+        for file in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                words = file.read_bytes().split(b"\0")
+                if str(folder.path).encode() in words:
+                    os.kill(int(file.parent.name), signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    (ending,) = run_study(ready, tmp_path, CPU)
+    thread.join()
+    assert (ending.status, ending.reason) == ("failed", "it was ended by SIGKILL (exit -9)")
 
 
 def test_a_signal_goes_to_the_runs_which_save(tmp_path: Path) -> None:
