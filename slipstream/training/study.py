@@ -216,8 +216,8 @@ class _Running:
         return Ending(self.cell, "failed", f"{self._reason()} (exit {code})", seconds)
 
     def _reason(self) -> str:
-        """Our own last sentence, which torchrun follows with a report, else the signal that ended the
-        run, or the last line."""
+        """Our own last sentence, which torchrun follows with a report; else the signal that ended
+        the run, or the last line."""
         lines = self.log.read_text(errors="replace").strip().splitlines()
         own = [line for line in lines if line.startswith("slipstream: ")]
         code = self.process.returncode

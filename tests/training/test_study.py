@@ -122,7 +122,7 @@ def test_another_config_is_refused_before_anything_runs(tmp_path: Path) -> None:
 
 def test_a_killed_run_is_said_to_be(tmp_path: Path) -> None:
     config = small(steps=100_000, log_every=1, evaluate_every=50_000)
-    ready = prepare_study(make_cells([config], VARIANTS, (0,), tmp_path), tmp_path)
+    ready = prepare_study(make_cells([config], ["baseline"], (0,), tmp_path), tmp_path)
     folder: RunFolder = ready[0].folder
 
     def kill() -> None:
