@@ -167,7 +167,7 @@ def predict(
     trained = load_model(run, device=device)
     outputs = _outputs(out, overwrite)
     named = _named(meshes, outputs)
-    with bar("predict") as advance:
+    with bar(f"predict {len(named)} mesh{'es' if len(named) > 1 else ''}, percent") as advance:
         progress = _Progress(advance, len(named))
         choose = _chooser(base, trained, parameters, surface, progress)
         with read_within(ReadLimits(read_memory, read_timeout)):
@@ -199,8 +199,7 @@ class _Progress:
         self._advance, self._meshes, self._done = advance, meshes, 0
 
     def within(self, done: int, total: int) -> None:
-        steps = 1000
-        self._advance(self._done * steps + done * steps // total, self._meshes * steps)
+        self._advance(int(100 * (self._done + done / total) / self._meshes), 100)
 
     def done(self, result: MeshResult) -> MeshResult:
         self._done += 1

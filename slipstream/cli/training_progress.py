@@ -181,7 +181,7 @@ def expected_time(trainer: Trainer) -> list[str]:
     left = config.steps - trainer.state.step
     sentences = [
         f"A step takes about {duration(seconds)} on this {device_name(device)}, and the"
-        f" {left:,} steps to take about {duration(seconds * left)}, without validations"
+        f" {left:,} steps that are left about {duration(seconds * left)}, without validations"
         " (estimated from a few points)."
     ]
     plain_seconds = fp32_seconds(config, store.schema, points)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.geometry import area_share, find_winding, points_to_cells
+from slipstream.data.geometry import area_share, points_to_cells, winding_of
 from slipstream.data.meshes import Location, Mesh, area_vectors, face_centres, triangle_cells
 
 Facing = Literal["find", "out of the body", "into the body"]
@@ -77,7 +77,7 @@ def outward_faces(
     """The faces of a surface mesh; `flip` turns all of them from what was found or is known.
 
     Coordinates are multiplied by `scale`. With `facing="find"` the geometry decides
-    (`find_winding`), and polygons are turned as a whole. ValueError for a mesh with other cells
+    (`winding_of`), and polygons are turned as a whole. ValueError for a mesh with other cells
     than polygons, without area, or with coordinates that are not finite.
     """
     if not (np.isfinite(scale) and scale > 0):
@@ -110,7 +110,7 @@ def _turned(mesh: Mesh) -> tuple[NDArray[np.int64], float, float]:
     """The cells that turn inward, and the shares of the area that are undecided or a tunnel."""
     points, triangles = mesh.triangles()
     cells = triangle_cells(mesh.cells())
-    winding = find_winding(points, triangles, cells)
+    winding = winding_of(mesh)
     around = area_share(points, triangles, winding.around)
     return np.unique(cells[winding.turned]), winding.undecided, around
 

@@ -89,7 +89,7 @@ def test_lines_of_a_training_are_complete(tmp_path: Path) -> None:
     trainer.on_step, trainer.listeners = on_step, (progress.record,)
     trainer.run()
     assert lines[0] == "a note" and lines[1].startswith("A step takes about ")
-    assert ", and the 40 steps to take about " in lines[1]
+    assert ", and the 40 steps that are left about " in lines[1]
     records = trainer.folder.history()
     losses = {row["step"]: row["loss"] for row in records if row["kind"] == "train"}
     errors = {row["step"]: row["error"] for row in records if row["kind"] == "validation"}
@@ -116,7 +116,10 @@ def test_a_log_file_has_the_progress_and_stdout_nothing_but_json(tmp_path: Path)
         subprocess.run(command, stdout=out, stderr=log, check=True)
     assert json.loads((tmp_path / "out").read_text())["reason"] == "finished"
     first, *_, last = (tmp_path / "log").read_text().splitlines()
-    assert first.startswith("A step takes about ") and ", and the 6 steps to take about " in first
+    assert (
+        first.startswith("A step takes about ")
+        and ", and the 6 steps that are left about " in first
+    )
     row = RunFolder(tmp_path / "run").history("train")[-1]
     error = RunFolder(tmp_path / "run").history("validation")[-1]["error"]
     start = f"step 6 of 6: loss {row['loss']:.4f}, validation error {error:.4f}, "

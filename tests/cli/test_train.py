@@ -161,7 +161,7 @@ def test_a_preset_chosen_on_a_cpu_is_kept_by_the_same_command(
     shutil.copytree(whole, cut.path)
     cut.checkpoint_file(4).unlink()  # as a run that was killed after step 2
     said = command(*given, "--out", cut.path)
-    assert said.code == 0 and "preset" not in said.err and "the 2 steps to take" in said.err
+    assert said.code == 0 and "preset" not in said.err and "the 2 steps that are left" in said.err
     for file in (cut.model_file, cut.checkpoint_file(4)):
         assert file.read_bytes() == (whole / file.relative_to(cut.path)).read_bytes()
     other = command(*given, "--out", whole, "--preset", "paper")

@@ -25,7 +25,12 @@ from slipstream.data.geometry.normals import (
     point_normals,
 )
 from slipstream.data.geometry.orientation import Winding, find_winding
-from slipstream.data.geometry.outward import OutwardNormals, area_share, outward_normals
+from slipstream.data.geometry.outward import (
+    OutwardNormals,
+    area_share,
+    outward_normals,
+    winding_of,
+)
 from slipstream.data.geometry.spacing import filled_dimension, median_spacing, scaled_spacing
 from slipstream.data.geometry.z_order import z_order_codes
 
@@ -54,5 +59,6 @@ __all__ = [
     "points_to_cells",
     "scaled_spacing",
     "triangles_at_open_edges",
+    "winding_of",
     "z_order_codes",
 ]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.data.geometry.normals import cell_normals, point_normals
-from slipstream.data.geometry.orientation import find_winding
+from slipstream.data.geometry.orientation import Winding, find_winding
 from slipstream.data.meshes import Location, Mesh, triangle_cells
+
+_WINDINGS: WeakKeyDictionary[Mesh, Winding] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ def outward_normals(mesh: Mesh, location: Location, *, lenient: bool = False) ->
     """
     points, triangles = mesh.triangles()
     cells = triangle_cells(mesh.cells())
-    winding = find_winding(points, triangles, cells)
+    winding = winding_of(mesh)
     turned = winding.turned
     if location == "cell":
         normals = cell_normals(mesh, lenient=lenient)
@@ -48,6 +51,14 @@ def outward_normals(mesh: Mesh, location: Location, *, lenient: bool = False) ->
         normals = -normals if turned.any() else normals
     shares = (area_share(points, triangles, chosen) for chosen in (turned, winding.around))
     return OutwardNormals(normals, next(shares), winding.undecided, next(shares))
+
+
+def winding_of(mesh: Mesh) -> Winding:
+    """Which triangles of a surface to turn; found once for a mesh, since that takes long."""
+    if mesh not in _WINDINGS:
+        points, triangles = mesh.triangles()
+        _WINDINGS[mesh] = find_winding(points, triangles, triangle_cells(mesh.cells()))
+    return _WINDINGS[mesh]
 
 
 def area_share(
