@@ -27,6 +27,7 @@ POINTS = 4096
 """Points of a sample at which the yardsticks are measured."""
 SOURCE_POINTS = 65_536
 """Points of the nearest training sample from which values are taken."""
+_ROUNDING = 1e-12
 _AT_ONCE = 1024
 """Points whose distances are computed together where there is no KD-tree."""
 
@@ -99,7 +100,10 @@ def _measured(
         for name, (groups, _) in kinds.items()
     }
     measured = MeasuredErrors(joined)
-    errors = {number.name: number.mean for number in measured.numbers()}
+    means = {number.name: number.mean for number in measured.numbers()}
+    # Normalising and undoing it leaves 1e-17 where the values are those of the truth.
+    errors = {name: 0.0 if error is not None and error < _ROUNDING else error
+              for name, error in means.items()}  # fmt: skip
     definition = _definition(kind, store)
     return Yardstick(kind, definition, errors, measured.samples(), neighbours or {})
 
