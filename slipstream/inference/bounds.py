@@ -67,7 +67,8 @@ def bound_of(scores: Scores, level: float) -> Bound:
         return Bound(len(known), None, too_few(len(known)))
     if math.isinf(value):
         wrong = known.count(math.inf)
-        return Bound(len(known), None, f"the prediction is not finite on {wrong} of {len(known)}")
+        reason = f"the prediction is not finite on {wrong} of {len(known)} samples"
+        return Bound(len(known), None, reason)
     return Bound(len(known), value)
 
 
@@ -100,7 +101,7 @@ class Calibrated:
         coefficients: dict[str, Bound] = {}
         reason = ""
         if forces is not None and forces["coefficients"]:
-            reason = _why_not(calibration.forces, forces, given)
+            reason = why_no_interval(calibration.forces, forces, given)
             if not reason and calibration.forces is not None:
                 own_scores = calibration.forces.coefficients
                 coefficients = {name: bound_of(own, level) for name, own in own_scores.items()}
@@ -118,7 +119,7 @@ def _other_prediction(calibration: Calibration | None, choices: Choices) -> str:
     )
 
 
-def _why_not(
+def why_no_interval(
     scores: ForceScores | None, forces: Mapping[str, Any], given: Mapping[str, Any]
 ) -> str:
     """Why coefficients are not such as were calibrated, as a sentence; empty where they are."""

@@ -43,7 +43,7 @@ def test_quantiles_by_brute_force(level: float) -> None:
 def test_coverage_is_what_is_promised(count: int, level: float) -> None:
     """Over draws of calibration and new sample the coverage is k / (n + 1), for any distribution:
     at least the level, and not needlessly more."""
-    draws = 20_000
+    draws = 8_000
     random = np.random.default_rng(7)
     scores = random.lognormal(0, 2, (draws, count + 1))
     bounds = [conformal_quantile(row[:-1].tolist(), level) for row in scores]

@@ -13,10 +13,13 @@ import pytest
 import torch
 
 from slipstream.data.store import open_store
+from slipstream.inference.bounds import bound_of, why_no_interval
 from slipstream.inference.calibrate import predict_stored
+from slipstream.inference.densities import token_points
 from slipstream.inference.predict import predict
 from slipstream.runs.calibration_file import (
     Calibration,
+    ForceScores,
     calibration_file,
     read_calibration,
     write_calibration,
@@ -24,6 +27,7 @@ from slipstream.runs.calibration_file import (
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.model_file import load_model, write_model
 from slipstream.runs.stored_sample import StoredSample
+from slipstream.runs.tokens import Tokens
 
 from ..conftest import Command
 from ..evaluation.own_bodies import AREA, DENSITY, SPEED, body, drag_and_lift, make_run, stresses
@@ -95,6 +99,11 @@ def test_scores_are_errors_by_hand(made: Path, run: Path, command: Command) -> N
         assert calibration.forces.coefficients["cd"][sample] == pytest.approx(
             abs(cd - true), rel=1e-4
         )
+    training = np.concatenate([store.array(n)[:, -4:] for n in ("0", "1", "2")]).astype(float)
+    spread = training.std(0)
+    assert calibration.fields["p"].scale == pytest.approx(spread[0], rel=1e-4)
+    vector = calibration.fields["wallShearStress"].scale
+    assert vector == pytest.approx(np.sqrt((spread[1:] ** 2).sum()), rel=1e-4)
     largest = max(s for s in calibration.fields["p"].errors.values() if s is not None)
     assert shown["fields"]["p"] == {"samples": 3, "value": largest, "reason": ""}
     scale = calibration.fields["p"].scale
@@ -111,6 +120,28 @@ def test_samples_are_predicted_as_predict_does(surface_run: Path) -> None:
     errors = predict(trained, raw / "run_3.vtp", U_inf=23.0).errors
     own = np.abs(values - truth)[:, 0].sum() / np.abs(truth[:, 0]).sum()
     assert errors["p"] == pytest.approx(own, rel=1e-5)
+
+
+def test_tokens_are_of_the_points_that_predict_takes(made: Path) -> None:
+    trained, store = load_model(made), open_store(made.parent / "store")
+    assert trained.recipe is not None
+    with torch.no_grad():  # after two steps of training, points hardly matter to the tokens
+        for weight in trained.model.parameters():
+            weight.mul_(20 if weight.ndim > 1 else 1)
+    points = trained.recipe.points
+    sample = StoredSample(store, "4")
+    coords, features = (part[0] for part in sample.rows(0, sample.count).inputs if part is not None)
+    subsets = token_points(sample.count, points.draw.most, "auto").subsets
+    assert len(subsets) == 5  # 320 rows, 60 a draw
+    tokens = [trained.encode(coords[rows], features[rows]) for rows in subsets]
+    by_subsets = trained.decode(coords, features, tokens=Tokens.mean(tokens, ""))
+    near = {"rtol": 1e-4, "atol": 1e-4 * float(by_subsets.abs().max())}
+    torch.testing.assert_close(predict_stored(trained, sample), by_subsets, **near)
+    denser = replace(points, draw=replace(points.draw, most=100))  # 320 is not far above 100
+    whole = replace(trained, recipe=replace(trained.recipe, points=denser))
+    at_once = trained.as_stored(coords, features)
+    assert (at_once - by_subsets).abs().max() > 100 * near["atol"]
+    torch.testing.assert_close(predict_stored(whole, sample), at_once, **near)
 
 
 def test_the_command_says_what_is_promised_and_what_is_not(
@@ -167,6 +198,25 @@ def test_no_interval_for_other_coefficients(
     bounds = predicted(command, run, raw, tmp_path / "out", "--level", 0.7, *options)
     assert reason in bounds["reason"] and not bounds["coefficients"]
     assert bool(bounds["fields"]) == (options[0] != "--density")
+
+
+def test_reference_values_that_each_design_has_of_its_own() -> None:
+    x, z = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+    stated = {"pressure": ("kinematic",), "shear": ("kinematic",), "traction": ("on the body",)}
+    ranges = {"area": (2.0, 2.0), "speed": (20.0, 30.0)}
+    scores = ForceScores({}, ranges, x, z, None, stated, "", {})
+
+    def reason(given: dict[str, float], mirror: str | None = None, **values: float) -> str:
+        reference = {"area": 2.0, "speed": 25.0, "drag": (3, 0, 0), "lift": z, "mirror": mirror}
+        conventions = {name: {"value": own[0]} for name, own in stated.items()}
+        forces = {"conventions": conventions, "friction": None, "reference": reference | values}
+        return why_no_interval(scores, forces, given)
+
+    assert reason({}) == "" and reason({}, speed=35.0) == "" and reason({"speed": 25.0}) == ""
+    assert "speed of the calibration is 20 to 30, here it is 35" in reason({"speed": 35}, speed=35)
+    assert "area of the calibration is 2, here it is 2.1" in reason({}, area=2.1)
+    assert "mirror of the calibration is None, here it is y" in reason({}, mirror="y")
+    assert "they were not calibrated" in why_no_interval(None, {}, {})
 
 
 def test_a_calibration_of_other_weights_is_said_and_not_used(
@@ -226,3 +276,9 @@ def test_bad_input(run: Path, command: Command, options: tuple[Any, ...], messag
 def test_a_folder_without_a_run(command: Command, tmp_path: Path) -> None:
     said = command("calibrate", tmp_path)
     assert said.code == 2 and "must be the folder of a run" in " ".join(said.err.split())
+
+
+def test_a_prediction_that_is_not_finite_is_an_infinite_score() -> None:
+    assert bound_of({"a": 0.1, "b": None, "c": 0.2}, 0.5).value == 0.2
+    bound = bound_of({"a": 0.1, "b": None, "c": 0.2}, 0.75)
+    assert bound.value is None and bound.reason == "the prediction is not finite on 1 of 3 samples"
