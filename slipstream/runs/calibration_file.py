@@ -28,7 +28,9 @@ class FieldScores:
     band: Scores
     """`band_score`: the half-width, in units of `scale`, with `band_share` of the points within."""
     scale: float
-    """The spread of the target in training: of a vector, the root of the sum of its variances."""
+    """The spread of the target in training: of a vector, the root of the sum of its variances. A
+    component that is constant in training counts as 1, as the normaliser has it; the half-width in
+    physical units, score times scale, does not depend on it."""
     unit: str
     """Of `scale`."""
 
