@@ -28,6 +28,7 @@ COMMANDS = {
     "study": "slipstream.cli.study:study",
     "audit": "slipstream.cli.audit:audit",
     "evaluate": "slipstream.cli.evaluate:evaluate",
+    "calibrate": "slipstream.cli.calibrate:calibrate",
     "forces": "slipstream.cli.forces:forces",
     "report": "slipstream.cli.report:report",
     "predict": "slipstream.cli.predict:predict",

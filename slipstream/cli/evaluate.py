@@ -103,7 +103,7 @@ def evaluate(
     if slices and not vtk:
         raise ValueError("--slices must go with --vtk, got no --vtk")
     given: dict[str, Any] = {"area": area, "density": density, "speed": speed}
-    given |= {"drag": _direction("drag", drag), "lift": _direction("lift", lift)}
+    given |= {"drag": direction("drag", drag), "lift": direction("lift", lift)}
     wanted = _force_request(forces, meshes, given, flip_shear, flip_normals)
     protocol = Protocol(split=split, full=full, repeats=repeats)
     pictures = tuple(name.strip() for name in samples.split(",") if name.strip())
@@ -149,7 +149,7 @@ def _force_request(
     return ForceRequest(meshes, given, flip_shear, flip_normals)
 
 
-def _direction(name: str, text: str) -> tuple[float, ...] | None:
+def direction(name: str, text: str) -> tuple[float, ...] | None:
     if not text:
         return None
     try:

@@ -22,6 +22,7 @@ from slipstream.cli.shared import (
 )
 from slipstream.cli.terminal import say
 from slipstream.data.meshes import SUFFIXES, MeshInput, ReadLimits, find_inputs, read_within
+from slipstream.inference.bounds import Calibrated
 from slipstream.inference.designs import Designs
 from slipstream.inference.many import MeshResult, Outputs, earlier_outputs, predict_many
 from slipstream.inference.mesh_fields import InputChoices
@@ -117,6 +118,9 @@ def predict(
     park: Annotated[
         str, typer.Option(help="Where chunks wait: auto, device, host, file, recompute.")
     ] = "auto",
+    level: Annotated[
+        float, typer.Option(help="Probability of the bounds of errors, of a calibrated model.")
+    ] = 0.9,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace outputs that exist.")
     ] = False,
@@ -165,6 +169,7 @@ def predict(
     )
     base = Choices(inputs, cast(Any, density), cast(Any, precision), chunk, cast(Any, park))
     trained = load_model(run, device=device)
+    calibrated = Calibrated(run, trained, level, base)
     outputs = _outputs(out, overwrite)
     named = _named(meshes, outputs)
     with bar(f"predict {len(named)} mesh{'es' if len(named) > 1 else ''}, percent") as advance:
@@ -174,7 +179,14 @@ def predict(
             results = [
                 progress.done(one) for one in predict_many(trained, named, outputs, choose, wishes)
             ]
+    results = [_bounded(result, calibrated, given) for result in results]
     _finish(results, trained, outputs, as_json)
+
+
+def _bounded(result: MeshResult, calibrated: Calibrated, given: dict[str, Any]) -> MeshResult:
+    if result.status == "failed":
+        return result
+    return replace(result, bounds=calibrated.bounds(result.forces, given))
 
 
 def _finish(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from slipstream.cli.bounds_text import bounds_sentences, field_cells, half_width
 from slipstream.cli.terminal import new_console, new_table, plain, say
 from slipstream.inference.many import MeshResult
 
@@ -46,10 +47,13 @@ def _cells(result: MeshResult) -> dict[str, str]:
         cells[f"{name} [{result.units.get(name, '?')}]"] = f"{low:.4g} to {high:.4g}"
     for name, error in result.errors.items():
         cells[f"error of {name}"] = f"{error:.4g}"
+    cells |= field_cells(result.bounds)
     for title, forces in (("", result.forces), ("true ", result.true_forces)):
         for name in ("cd", "cl", "cs"):
             if forces and name in forces["coefficients"]:
                 cells[f"{title}{name.capitalize()}"] = f"{forces['coefficients'][name]:.4f}"
+                if not title:
+                    cells[name.capitalize()] += half_width(result.bounds, name)
     if result.forces and not result.forces["coefficients"]:
         force = ", ".join(f"{part:.4g}" for part in result.forces["total"])
         cells[f"force [{result.forces['unit']}]"] = force
@@ -72,6 +76,7 @@ def _common(results: Sequence[MeshResult], error: float | None) -> Iterator[str]
         yield from _conventions(first)
     if error is not None:
         yield f"The model's validation error is {error:.4g}, relative, over all of its fields."
+    yield from bounds_sentences([result.bounds for result in results])
     for result in results:
         for file in result.files:
             yield f"Wrote {file}"

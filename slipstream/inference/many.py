@@ -18,6 +18,7 @@ import numpy as np
 
 from slipstream.core.records import append_record, read_records
 from slipstream.data.meshes import MeshInput, parts_of
+from slipstream.inference.bounds import Bounds
 from slipstream.inference.mesh_fields import regions_of
 from slipstream.inference.output import planned_file, write_prediction_mesh
 from slipstream.inference.predict import Choices, predict, recipe_of
@@ -54,6 +55,8 @@ class MeshResult:
     warnings: Sequence[str] = ()
     forces: Mapping[str, Any] | None = None
     true_forces: Mapping[str, Any] | None = None
+    bounds: Bounds | None = None
+    """Of the errors, by the calibration; records have none, since it may come later."""
 
 
 @dataclass(frozen=True)

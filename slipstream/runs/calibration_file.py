@@ -1,0 +1,121 @@
+"""RUN/calibration.json: the errors of a run's model on samples that it has not learned from.
+
+Schema 1: the fields of `Calibration`. All scores are stored, so that bounds of any level can be
+made of them (`evaluation/calibration.py`). A calibration is of the weights whose hash it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from slipstream.core.files import json_text, naming_file, read_json, remove_partials, write_text
+from slipstream.core.schemas import parsed
+
+NAME = "calibration.json"
+SCHEMA = 1
+Scores = dict[str, float | None]
+"""By sample; None where a score is infinite, since the prediction is not finite."""
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class FieldScores:
+    """The scores of one target."""
+
+    errors: Scores
+    """Relative L1 error over all points; samples whose truth is 0 at every point are not here."""
+    band: Scores
+    """`band_score`: the half-width, in units of `scale`, with `band_share` of the points within."""
+    scale: float
+    """The spread of the target in training: of a vector, the root of the sum of its variances. A
+    component that is constant in training counts as 1, as the normaliser has it; the half-width in
+    physical units, score times scale, does not depend on it."""
+    unit: str
+    """Of `scale`."""
+
+
+@dataclass(frozen=True)
+class ForceScores:
+    """The scores of force coefficients, and what the coefficients were made with."""
+
+    coefficients: dict[str, Scores]
+    """|predicted - true| by coefficient (cd, cl, cs) and sample."""
+    ranges: dict[str, Range]
+    """Least and largest area, density and speed of reference among the samples."""
+    drag: tuple[float, float, float]
+    """Unit vector."""
+    lift: tuple[float, float, float]
+    mirror: str | None
+    conventions: dict[str, tuple[str, ...]]
+    """Forms of pressure and shear, and the shear's traction: all that samples have."""
+    definition: str
+    """Reference values and conventions of the first sample, for people."""
+    left_out: dict[str, str]
+    """Why samples have no coefficients."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    weights: str
+    """Hash of the parameters, see `weights_hash`."""
+    data_hash: str
+    split_hash: str
+    split: str
+    density: str
+    """Where the tokens came from, as in `slipstream predict --density`."""
+    samples: tuple[str, ...]
+    band_share: float
+    fields: dict[str, FieldScores]
+    forces: ForceScores | None
+    """None where coefficients were not asked for."""
+
+
+def calibration_file(folder: Path) -> Path:
+    return folder / NAME
+
+
+def write_calibration(folder: Path, calibration: Calibration) -> Path:
+    file = calibration_file(folder)
+    remove_partials(folder, NAME)
+    content = {"schema": SCHEMA, "calibration": asdict(calibration)}
+    write_text(file, json_text(content, spread=("calibration",)))
+    return file
+
+
+def read_calibration(folder: Path, weights: str) -> Calibration | None:
+    """The calibration in a run's folder; None where there is none.
+
+    ValueError where the file is none of this package, or of other weights.
+    """
+    file = calibration_file(folder)
+    if not file.exists():
+        return None
+    content = read_json(file)
+    if content.get("schema") != SCHEMA:
+        raise ValueError(f"{file}: schema must be {SCHEMA}, got {content.get('schema')!r}")
+    with naming_file(file):
+        calibration = parsed(Calibration, content.get("calibration"), place="calibration")
+        _check_scores(calibration)
+    if calibration.weights != weights:
+        raise ValueError(
+            f"{file} must be of the model's weights, hash {weights[:12]}, got"
+            f" {calibration.weights[:12]}: the model was trained further or replaced since"
+        )
+    return calibration
+
+
+def _check_scores(calibration: Calibration) -> None:
+    named: list[tuple[str, Scores]] = []
+    for name, field in calibration.fields.items():
+        named += [(f"errors of {name}", field.errors), (f"band of {name}", field.band)]
+        if not field.scale > 0:
+            raise ValueError(f"the scale of {name} must be above 0, got {field.scale}")
+    if calibration.forces is not None:
+        named += calibration.forces.coefficients.items()
+    for place, scores in named:
+        for sample, score in scores.items():
+            if score is not None and score < 0:
+                raise ValueError(f"{place}: the score of {sample} must be at least 0, got {score}")
+            if sample not in calibration.samples:
+                raise ValueError(f"{place}: a sample must be one of samples, got {sample!r}")
