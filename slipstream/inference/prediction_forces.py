@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.data.cards import is_openfoam
+from slipstream.data.geometry import points_to_cells
 from slipstream.data.meshes import is_case
 from slipstream.evaluation.force_conventions import find_conventions, stated_form
 from slipstream.evaluation.force_faces import Faces, outward_faces
@@ -81,6 +82,8 @@ def prediction_forces(
         openfoam=shear is not None and is_openfoam(shear.arrays_as_read),
     )
 
+    warnings = [*_gaps(prediction, faces), *warnings]
+
     def forces(p: NDArray[Any], tau: NDArray[Any] | None) -> Forces:
         where = prediction.location
         sums = surface_forces(faces.mesh, p, tau, where, reference, conventions, faces=faces)
@@ -144,8 +147,26 @@ def _faces(prediction: MeshPrediction) -> Faces:
     )
 
 
+def _gaps(prediction: MeshPrediction, faces: Faces) -> list[str]:
+    """A warning where faces with an area have corners without a prediction: points between faces
+    that are back to back have no normal."""
+    kept = prediction.inputs.kept
+    if kept is None or prediction.location == "cell":
+        return []
+    lost = np.ones(prediction.rows)
+    lost[kept] = 0
+    areas = faces.areas
+    share = float(areas[points_to_cells(faces.mesh, lost) > 0].sum() / areas.sum())
+    if not share:
+        return []
+    return [
+        f"{share:.2%} of the area has corners where nothing was predicted: pressure and shear are"
+        " taken as 0 there"
+    ]
+
+
 def _values(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Rows that were not predicted have no face with an area: what stands there does not matter."""
+    """With 0 at rows that were not predicted; `_gaps` says where that matters."""
     wide = np.asarray(values, np.float64)
     return np.nan_to_num(wide[:, 0] if wide.ndim == 2 and wide.shape[1] == 1 else wide)
 

@@ -117,3 +117,16 @@ def test_flipped_normals_turn_features_and_faces(
     assert same.forces(area=2.0).cd_pressure == pytest.approx(
         -(prediction.forces(area=2.0).cd_pressure or 0)
     )
+
+
+def test_faces_with_a_corner_without_a_prediction_are_warned_of(
+    prediction: MeshPrediction,
+) -> None:
+    points = ball(1.1).n_points
+    inputs = replace(prediction.inputs, rows=points, kept=np.arange(1, points))
+    fields = {"p": np.ones(points), "tau": np.ones((points, 3))}
+    at_points = replace(prediction, location="point", fields=fields, truth={}, inputs=inputs)
+    said = [text for text in at_points.forces(area=2.0).warnings if "nothing was predicted" in text]
+    assert len(said) == 1
+    whole = replace(at_points, inputs=replace(inputs, kept=None))
+    assert not any("nothing was predicted" in text for text in whole.forces(area=2.0).warnings)
