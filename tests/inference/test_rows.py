@@ -104,3 +104,13 @@ def test_tables_of_vectors_and_of_two_rows_for_a_mesh(surface_run: Path, tmp_pat
     table.write_text("id,U_inf\na,1\na,2\n")
     with pytest.raises(ValueError, match="one row for 'a', got two"):
         Designs(table, recipe)
+
+
+def test_a_surface_without_an_outer_side_is_refused(surface_run: Path) -> None:
+    corners = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], float)
+    sheet = (corners, np.array([[0, 1, 2], [0, 2, 3], [2, 1, 0], [3, 2, 0]]))
+    with pytest.raises(ValueError, match="outer side .* 100.0% .*--accept-undecided"):
+        slipstream.predict(surface_run, sheet, U_inf=21.0)
+    choices = Choices(InputChoices({"U_inf": 21.0}, accept_undecided=True))
+    accepted = slipstream.predict(surface_run, sheet, choices=choices)
+    assert any("outer side" in text for text in accepted.warnings)
