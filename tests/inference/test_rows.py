@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 import pyvista as pv
 
 import slipstream
-from slipstream.data.meshes import mesh_of
+from slipstream.data.meshes import find_inputs, mesh_of
+from slipstream.inference import Outputs, predict_many
 from slipstream.inference.designs import Designs
 from slipstream.inference.mesh_fields import InputChoices
 from slipstream.inference.mesh_reading import feature_values
@@ -114,3 +116,24 @@ def test_a_surface_without_an_outer_side_is_refused(surface_run: Path) -> None:
     choices = Choices(InputChoices({"U_inf": 21.0}, accept_undecided=True))
     accepted = slipstream.predict(surface_run, sheet, choices=choices)
     assert any("outer side" in text for text in accepted.warnings)
+
+
+def test_a_changed_mesh_or_a_lost_file_is_predicted_again(
+    surface_run: Path, tmp_path: Path
+) -> None:
+    trained = load_model(surface_run)
+    mesh = save(ball(1.1), tmp_path / "a.vtp")
+    inputs = find_inputs([mesh])
+    choices = Choices(InputChoices({"U_inf": 21.0}))
+
+    def status(overwrite: bool = False) -> str:
+        outputs = Outputs(tmp_path / "out", overwrite=overwrite)
+        (result,) = predict_many(trained, inputs, outputs, lambda _: choices)
+        return result.status
+
+    assert [status(), status()] == ["predicted", "kept"]
+    (tmp_path / "out" / "a.vtp").unlink()
+    assert status() == "predicted"
+    state = mesh.stat()
+    os.utime(mesh, ns=(state.st_atime_ns, state.st_mtime_ns + 10**9))
+    assert [status(), status(overwrite=True)] == ["failed", "predicted"]
