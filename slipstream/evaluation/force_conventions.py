@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from slipstream.core.plain_checks import check_choice
 from slipstream.evaluation.force_faces import Faces, Stated
 from slipstream.runs.make_recipe import form_of
+from slipstream.runs.units import stress_unit
 
 Form = Literal["kinematic", "dimensional", "coefficient"]
 FORMS: tuple[Form, ...] = ("kinematic", "dimensional", "coefficient")
 ON_BODY, ON_FLUID = "on the body", "on the fluid"
-_PASCALS = {"hPa": 1e2, "kPa": 1e3, "MPa": 1e6, "bar": 1e5, "mbar": 1e2, "psi": 6894.757293168}
 _CLEAR = 0.05
 """Below this mean cosine between shear and flow, the shear's sign is not clear."""
 
@@ -79,8 +79,7 @@ def stated_form(unit: str, why: str) -> tuple[Stated, float]:
         raise ValueError(
             f"the unit must be one of Pa, kPa, bar, m^2/s^2 or 1 to tell the form, got {unit!r}"
         )
-    factor = _PASCALS.get(unit.replace(" ", ""), 1.0)
-    return Stated(form, f"{why}: {unit}"), factor
+    return Stated(form, f"{why}: {unit}"), stress_unit(unit)
 
 
 def find_conventions(

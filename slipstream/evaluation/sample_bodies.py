@@ -24,9 +24,9 @@ from slipstream.evaluation.force_warnings import AT_POINTS
 from slipstream.evaluation.forces import face_forces
 from slipstream.runs.force_records import SHOWN
 from slipstream.runs.model_file import TrainedModel
-from slipstream.runs.recipe import Quantity, Recipe, TargetRecipe
+from slipstream.runs.recipe import TargetRecipe
+from slipstream.runs.units import METRES, flow_factor
 
-_METRES = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
 _MISSING_AREA = 1e-6
 """The share of the area that may lack rows without a word."""
 
@@ -58,15 +58,15 @@ class Bodies:
                 " `slipstream model RUN --store STORE` completes it"
             )
         self.recipe, self.store, self.request = trained.recipe, store, request
-        self.pressure = _target(self.recipe, "pressure")
-        self.shear = _target(self.recipe, "shear")
+        self.pressure = self.recipe.target_of("pressure")
+        self.shear = self.recipe.target_of("shear")
         if self.pressure is None:
             names = ", ".join(target.name for target in self.recipe.targets)
             raise ValueError(f"forces need a target that is a pressure, got {names}")
         unit = store.schema.coords[0].unit
-        if unit not in _METRES:
-            raise ValueError(f"forces need coordinates in {', '.join(_METRES)}, got {unit!r}")
-        self.scale = _METRES[unit]
+        if unit not in METRES:
+            raise ValueError(f"forces need coordinates in {', '.join(METRES)}, got {unit!r}")
+        self.scale = METRES[unit]
 
     def read(self, sample: str) -> Body:
         rows = np.asarray(self.store.array(sample))
@@ -89,7 +89,7 @@ class Bodies:
     def _reference(self, row: NDArray[Any]) -> FlowReference:
         """Of the options, else of the card, else by the parameters that are density and speed."""
         parameters = {
-            feature.name: row[self.store.schema.columns(feature.name)]
+            feature.name: row[self.store.schema.columns(feature.name)] * flow_factor(feature.unit)
             for feature in self.recipe.parameters
         }
         known: dict[str, Any] = {}
@@ -103,17 +103,10 @@ class Bodies:
         if speed:
             known["speed"] = float(np.linalg.norm(np.concatenate(speed)))
         known |= dict(self.recipe.reference or {})
-        if "pressure" in known:
-            known["pressure"] = self._stored_pressure(known["pressure"])
+        if "pressure" in known and self.pressure is not None:
+            known["pressure"] = self.pressure.as_stored(known["pressure"])
         singles = {name: value for name, value in parameters.items() if len(value) == 1}
         return FlowReference.of(known, singles, **self.request.reference)
-
-    def _stored_pressure(self, reference: float) -> float:
-        """A pressure of the card, in the unit of the file's array, as the store would have it."""
-        array = self.pressure.array if self.pressure else None
-        if array is None:
-            return reference
-        return (reference - (array.subtract[0] if array.subtract else 0.0)) * array.scale
 
     def _conventions(
         self, onto: _Onto, truth: NDArray[Any], features: NDArray[Any], reference: FlowReference
@@ -125,8 +118,7 @@ class Bodies:
         )
         shear = self.on_faces(onto, truth, features)[1]
         drag, flip = reference.axes[0], self.request.flip_shear
-        array = self.shear.array if self.shear else None
-        openfoam = array is not None and array.scale > 0 and is_openfoam(array.arrays)
+        openfoam = self.shear is not None and is_openfoam(self.shear.arrays_as_read)
         return find_conventions(
             pressure, friction, shear, onto.kept, drag, flip_shear=flip, openfoam=openfoam
         )
@@ -142,12 +134,6 @@ class Bodies:
         if self.shear is None:
             return pressure, None
         return pressure, onto.values(undivided[:, self.columns(self.shear)])
-
-
-def _target(recipe: Recipe, quantity: Quantity) -> TargetRecipe | None:
-    own = [target for target in recipe.targets if target.quantity == quantity]
-    fitting = [t for t in own if t.components == (1 if quantity == "pressure" else 3)]
-    return fitting[0] if fitting else None
 
 
 class _Onto:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.runs.recipe import Recipe, TargetRecipe
+from slipstream.runs.units import flow_factor, stress_unit
 
 NAMES = {"pressure": "cp", "shear": "cf"}
 _ABSOLUTE = 5e4
@@ -41,7 +42,7 @@ def flow_direction(recipe: Recipe, features: Mapping[str, Any]) -> NDArray[np.fl
 
 def _stream(recipe: Recipe, features: Mapping[str, Any]) -> NDArray[np.float64] | None:
     """The numbers that give the speed: one, or the components; None where they are at rows."""
-    parts = [np.atleast_1d(np.asarray(features[name], np.float64)) for name in recipe.speed]
+    parts = [np.atleast_1d(_in_si(recipe, features, name)) for name in recipe.speed]
     widths = [recipe.feature(name).components for name in recipe.speed]
     if not parts or any(p.shape != (w,) for p, w in zip(parts, widths, strict=True)):
         return None
@@ -51,7 +52,7 @@ def _stream(recipe: Recipe, features: Mapping[str, Any]) -> NDArray[np.float64] 
 def flow_density(recipe: Recipe, features: Mapping[str, Any]) -> float:
     known = recipe.density
     if known is not None and known.feature is not None:
-        value = np.asarray(features[known.feature], np.float64)
+        value = _in_si(recipe, features, known.feature)
         return float(value) if value.ndim == 0 else float("nan")
     if known is not None and known.value is not None:
         return known.value
@@ -59,11 +60,16 @@ def flow_density(recipe: Recipe, features: Mapping[str, Any]) -> float:
 
 
 def _reference(recipe: Recipe, features: Mapping[str, Any], key: str) -> float:
-    value = (recipe.reference or {}).get(key)
+    value: Any = (recipe.reference or {}).get(key)
     if isinstance(value, str):
-        value = features.get(value)
+        value = _in_si(recipe, features, value) if value in features else None
     number = np.asarray(np.nan if value is None else value, np.float64)
     return float(number) if number.ndim == 0 else float("nan")
+
+
+def _in_si(recipe: Recipe, features: Mapping[str, Any], name: str) -> NDArray[np.float64]:
+    """A feature in m/s or kg/m^3, if it is a speed or a density."""
+    return np.asarray(features[name], np.float64) * flow_factor(recipe.feature(name).unit)
 
 
 def coefficients(
@@ -76,7 +82,9 @@ def coefficients(
         name = NAMES.get(target.quantity or "")
         if name is None or name in derived or target.form not in ("kinematic", "dimensional"):
             continue
-        if target.quantity == "pressure" and min(target.low) > _ABSOLUTE and not target.divided:
+        factor = stress_unit(target.undivided_unit)
+        absolute = min(target.low) * factor > _ABSOLUTE and not target.divided
+        if target.quantity == "pressure" and absolute:
             notes.append(f"no cp: {target.name} is an absolute pressure")
             continue
         pressure = dynamic_pressure(recipe, features, target)
@@ -84,5 +92,5 @@ def coefficients(
             lacking = "speed" if target.form == "kinematic" else "density and speed"
             notes.append(f"no {name}: the {lacking} of the flow is not known")
             continue
-        derived[name] = (fields[target.name] / pressure).astype(np.float32)
+        derived[name] = (fields[target.name] * (factor / pressure)).astype(np.float32)
     return derived, notes

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.data.cards import is_openfoam
+from slipstream.data.geometry import points_to_cells
 from slipstream.data.meshes import is_case
 from slipstream.evaluation.force_conventions import find_conventions, stated_form
 from slipstream.evaluation.force_faces import Faces, outward_faces
@@ -24,6 +25,7 @@ from slipstream.evaluation.forces import Forces, surface_forces
 from slipstream.inference.derived import flow_density, flow_direction, flow_speed
 from slipstream.inference.prediction import MeshPrediction
 from slipstream.runs.recipe import TargetRecipe
+from slipstream.runs.units import METRES, flow_factor
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ def prediction_forces(
 ) -> PredictedForces:
     """Raises ValueError where the model predicts no pressure on a surface, or not on all of it."""
     choices = choices or ForceWishes()
-    pressure, shear = (_target(prediction, quantity) for quantity in ("pressure", "shear"))
+    recipe = prediction.recipe
+    pressure, shear = recipe.target_of("pressure"), recipe.target_of("shear")
     if pressure is None:
         raise ValueError(
             "forces need a model that predicts a pressure, got one of"
@@ -76,8 +79,10 @@ def prediction_forces(
         faces,
         reference.axes[0],
         flip_shear=choices.flip_shear,
-        openfoam=shear is not None and shear.array is not None and is_openfoam(shear.array.arrays),
+        openfoam=shear is not None and is_openfoam(shear.arrays_as_read),
     )
+
+    warnings = [*_gaps(prediction, faces), *warnings]
 
     def forces(p: NDArray[Any], tau: NDArray[Any] | None) -> Forces:
         where = prediction.location
@@ -88,7 +93,7 @@ def prediction_forces(
     true = None
     if pressure.name in known and (shear is None or shear.name in known):
         true_values = _values(prediction.truth[pressure.name]), _shear(prediction.truth, shear)
-        if all(v is None or np.isfinite(v).all() for v in true_values):
+        if _is_whole(prediction, pressure) and (shear is None or _is_whole(prediction, shear)):
             true = forces(*true_values)
     return PredictedForces(forces(*values), true)
 
@@ -100,7 +105,11 @@ def flow_reference(prediction: MeshPrediction, given: Mapping[str, Any]) -> Flow
         "density": _finite(flow_density(recipe, features)),
         "speed": _finite(flow_speed(recipe, features)),
     }
-    stated = {**(recipe.reference or {}), **{k: v for k, v in given.items() if v is not None}}
+    card: dict[str, Any] = dict(recipe.reference or {})
+    pressure = recipe.target_of("pressure")
+    if "pressure" in card and pressure is not None:
+        card["pressure"] = pressure.as_stored(card["pressure"])
+    stated = {**card, **{k: v for k, v in given.items() if v is not None}}
     direction = flow_direction(recipe, features)
     if direction is not None and "drag" not in stated:
         known["drag"] = tuple(map(float, direction))
@@ -110,7 +119,11 @@ def flow_reference(prediction: MeshPrediction, given: Mapping[str, Any]) -> Flow
             known["lift"], stated = tuple(map(float, lift)), {**stated, "lift": None}
     merged = {**known, **{name: value for name, value in stated.items() if value is not None}}
     values = {name: _floats(value) for name, value in merged.items() if value is not None}
-    return FlowReference.of(values, prediction.parameters)
+    parameters = {
+        name: np.asarray(value) * flow_factor(recipe.feature(name).unit)
+        for name, value in prediction.parameters.items()
+    }
+    return FlowReference.of(values, parameters)
 
 
 def _floats(value: Any) -> Any:
@@ -120,26 +133,48 @@ def _floats(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _target(prediction: MeshPrediction, quantity: str) -> TargetRecipe | None:
-    targets = prediction.recipe.targets
-    return next((target for target in targets if target.quantity == quantity), None)
-
-
 def _faces(prediction: MeshPrediction) -> Faces:
     inputs, source = prediction.inputs, prediction.source
+    unit = prediction.recipe.coords.units[0]
+    if unit not in METRES:
+        raise ValueError(f"forces need coordinates in {', '.join(METRES)}, got {unit!r}")
     of_case = isinstance(source, str | Path) and is_case(Path(source))
     return outward_faces(
         inputs.mesh,
         facing="into the body" if of_case else "find",
         flip=inputs.choices.flip_normals,
-        scale=inputs.choices.scale,
+        scale=inputs.choices.scale * METRES[unit],
     )
 
 
+def _gaps(prediction: MeshPrediction, faces: Faces) -> list[str]:
+    """A warning where faces with an area have corners without a prediction: points between faces
+    that are back to back have no normal."""
+    kept = prediction.inputs.kept
+    if kept is None or prediction.location == "cell":
+        return []
+    lost = np.ones(prediction.rows)
+    lost[kept] = 0
+    areas = faces.areas
+    share = float(areas[points_to_cells(faces.mesh, lost) > 0].sum() / areas.sum())
+    if not share:
+        return []
+    return [
+        f"{share:.2%} of the area has corners where nothing was predicted: pressure and shear are"
+        " taken as 0 there"
+    ]
+
+
 def _values(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Rows that were not predicted have no face with an area: what stands there does not matter."""
+    """With 0 at rows that were not predicted; `_gaps` says where that matters."""
     wide = np.asarray(values, np.float64)
     return np.nan_to_num(wide[:, 0] if wide.ndim == 2 and wide.shape[1] == 1 else wide)
+
+
+def _is_whole(prediction: MeshPrediction, target: TargetRecipe) -> bool:
+    """Whether the truth is a number at every row that has a face with an area."""
+    kept, true = prediction.inputs.kept, prediction.truth[target.name]
+    return bool(np.isfinite(true if kept is None else true[kept]).all())
 
 
 def _shear(

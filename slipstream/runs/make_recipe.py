@@ -35,6 +35,7 @@ from slipstream.runs.recipe import (
     TargetRecipe,
 )
 from slipstream.runs.recipe_sources import Sources, find_sources
+from slipstream.runs.units import DENSITIES, SPEEDS
 
 WINDOW = 65_536
 """Rows of a sample that are read to find the spacing of its points."""
@@ -55,8 +56,6 @@ _FORMS: Mapping[str, Form] = {
     ),
 }
 _DENSITY_WORDS = {"rho", "density", "rhoinf", "rhoref"}
-_DENSITY_UNITS = ("kg/m^3", "kg/m3", "g/cm^3")
-_SPEED_UNITS = ("m/s", "km/h", "ft/s", "mm/s", "mph", "kn")
 
 
 def make_recipe(store: Store, points: int | float | None) -> Recipe:
@@ -185,7 +184,7 @@ def _density(
     for feature in features:
         if isinstance(feature.made, ParameterSource) and feature.components == 1:
             words = {*_words(feature.name), *_words(feature.made.key)}
-            if feature.unit in _DENSITY_UNITS or words & _DENSITY_WORDS:
+            if feature.unit in DENSITIES or words & _DENSITY_WORDS:
                 return Density(feature.name, feature.low[0] if feature.constant else None)
     for name, value in (reference or {}).items():
         if name in _DENSITY_WORDS and isinstance(value, float | int):
@@ -195,7 +194,7 @@ def _density(
 
 def _speed(features: Sequence[FeatureRecipe]) -> tuple[str, ...]:
     """The one parameter with a unit of speed, or the three that end with x, y and z."""
-    speeds = [f for f in features if f.is_parameter and f.unit in _SPEED_UNITS]
+    speeds = [f for f in features if f.is_parameter and f.unit in SPEEDS]
     if len(speeds) == 1 and speeds[0].components in (1, 2, 3):
         return (speeds[0].name,)
     ends = "".join(feature.name[-1].lower() for feature in speeds)

@@ -138,6 +138,18 @@ class TargetRecipe:
     def undivided_unit(self) -> str:
         return self.divided.unit if self.divided else self.unit
 
+    @property
+    def arrays_as_read(self) -> tuple[str, ...]:
+        """The names of its arrays; none where their sign was changed, or they are not known."""
+        return self.array.arrays if self.array is not None and self.array.scale > 0 else ()
+
+    def as_stored(self, value: float) -> float:
+        """A value in the unit of the file's array, in that of the undivided target."""
+        if self.array is None:
+            return value
+        offset = self.array.subtract[0] if self.array.subtract else 0.0
+        return (value - offset) * self.array.scale
+
 
 @dataclass(frozen=True)
 class CoordinateRecipe:
@@ -226,6 +238,12 @@ class Recipe:
 
     def feature(self, name: str) -> FeatureRecipe:
         return next(feature for feature in self.features if feature.name == name)
+
+    def target_of(self, quantity: Quantity) -> TargetRecipe | None:
+        """The first target that is a pressure of one component, or a shear of three."""
+        components = 1 if quantity == "pressure" else 3
+        fitting = (t for t in self.targets if (t.quantity, t.components) == (quantity, components))
+        return next(fitting, None)
 
     def target(self, name: str) -> TargetRecipe:
         return next(target for target in self.targets if target.name == name)
