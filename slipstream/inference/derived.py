@@ -25,11 +25,15 @@ def dynamic_pressure(recipe: Recipe, features: Mapping[str, Any], target: Target
 
 
 def flow_speed(recipe: Recipe, features: Mapping[str, Any]) -> float:
-    """The speed of the free stream; NaN where it is not known, or differs between the rows."""
-    if recipe.speed:
-        stream = _stream(recipe, features)
-        return float("nan") if stream is None else float(np.linalg.norm(stream))
-    return _reference(recipe, features, "speed")
+    """The speed of the free stream; NaN where it is not known, or differs between the rows.
+
+    As for forces, a reference value of the card goes before a parameter of the model.
+    """
+    stated = _reference(recipe, features, "speed")
+    if np.isfinite(stated):
+        return stated
+    stream = _stream(recipe, features)
+    return float("nan") if stream is None else float(np.linalg.norm(stream))
 
 
 def flow_direction(recipe: Recipe, features: Mapping[str, Any]) -> NDArray[np.float64] | None:
@@ -50,13 +54,15 @@ def _stream(recipe: Recipe, features: Mapping[str, Any]) -> NDArray[np.float64] 
 
 
 def flow_density(recipe: Recipe, features: Mapping[str, Any]) -> float:
+    """The density of the fluid; NaN where it is not known. The card's goes before a parameter."""
+    stated = _reference(recipe, features, "density")
+    if np.isfinite(stated):
+        return stated
     known = recipe.density
     if known is not None and known.feature is not None:
         value = _in_si(recipe, features, known.feature)
         return float(value) if value.ndim == 0 else float("nan")
-    if known is not None and known.value is not None:
-        return known.value
-    return _reference(recipe, features, "density")
+    return known.value if known is not None and known.value is not None else float("nan")
 
 
 def _reference(recipe: Recipe, features: Mapping[str, Any], key: str) -> float:

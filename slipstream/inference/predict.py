@@ -103,7 +103,7 @@ def predict_fields(
     values, write = _gathered(fields.points, trained.schema.target_dim)
     with _precision(trained, choices):
         if chosen.subsets:
-            tokens = mean_tokens(streaming, fields, chosen)
+            tokens = mean_tokens(Streaming(trained, choices.chunk, choices.place), fields, chosen)
             streaming.decode(fields.as_points(), tokens, write)
             plan = f"{fields.points:,} points decoded by {chosen.text}"
         else:

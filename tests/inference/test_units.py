@@ -130,3 +130,13 @@ def test_faces_with_a_corner_without_a_prediction_are_warned_of(
     assert len(said) == 1
     whole = replace(at_points, inputs=replace(inputs, kept=None))
     assert not any("nothing was predicted" in text for text in whole.forces(area=2.0).warnings)
+
+
+def test_cp_and_cd_have_the_same_reference_speed(prediction: MeshPrediction) -> None:
+    """That of the card, where it has one, also if the model takes a speed."""
+    recipe = replace(prediction.recipe, reference={"speed": 10.0, "area": 2.0})
+    fields = {"p": np.array([3.0]), "tau": np.ones((1, 3))}
+    cp = coefficients(recipe, prediction.inputs.features, fields)[0]["cp"]
+    assert cp == pytest.approx(3.0 / 50.0)
+    forces = prediction_forces(replace(prediction, recipe=recipe)).predicted
+    assert forces.reference.speed == 10.0 and forces.dynamic_pressure == pytest.approx(50.0)
