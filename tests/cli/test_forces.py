@@ -80,6 +80,10 @@ def test_what_was_found_can_be_changed(file: Path, command: Command) -> None:
     assert turned["coefficients"]["cd_pressure"] == pytest.approx(-true.cd_pressure)
     assert turned["coefficients"]["cd_friction"] == pytest.approx(true.cd_friction)
     assert forces("--scale", 0.1)["total"] == pytest.approx([0.01 * f for f in plain["total"]])
+    large = "the faces have"
+    assert not [sentence for sentence in plain["warnings"] if large in sentence]
+    (sentence,) = [s for s in forces("--scale", 1000)["warnings"] if large in s]
+    assert f"{1e6 * plain['wetted'] / AREA:.3g} times the reference area" in sentence
     heavy = forces("--density", 4)
     assert heavy["unit"] == "N" and heavy["total"] == pytest.approx([4 * f for f in plain["total"]])
     pascals = forces("--density", 4, "--pressure-form", "dimensional", "--shear-form", "kinematic")
