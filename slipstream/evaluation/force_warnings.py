@@ -18,6 +18,8 @@ AT_POINTS = (
 )
 _LEAST_CP, _MOST_CP = 0.05, 20.0
 _ROUNDING = 1e-12
+_FLAT = 1e-6
+"""The share of its area that a face may have along the lift, where the flow is across it."""
 _UNDECIDED = 0.001
 """The share of the area that may be undecided without a word."""
 _ABSOLUTE = 3.0
@@ -45,6 +47,12 @@ def force_warnings(forces: Forces, faces: Faces, pressure: NDArray[np.float64]) 
     yield from _open(forces)
     yield from _absolute(forces, faces, pressure)
     yield from _implausible(forces, pressure)
+    along_lift = np.abs(faces.vectors @ forces.reference.axes[2])
+    if along_lift.max() <= _FLAT * faces.areas.max():
+        yield (
+            "no face of the mesh faces along the lift, as of a flow in a plane across it: the lift"
+            " is 0; --lift 0,1,0 is for a flow in the plane of x and y"
+        )
     area = forces.reference.area
     if area is not None and forces.wetted > _MOST_AREAS * area:
         yield (

@@ -223,3 +223,22 @@ def test_bad_input_is_one_sentence(file: Path, command: Command) -> None:
     assert said.code == 0
     said = command("forces", folder / "size.vtp")
     assert "warning: wss was left out: one component does not say where it pulls" in said.out
+
+
+def test_a_profile_whose_lift_is_along_y(tmp_path: Path, command: Command) -> None:
+    whole = box()
+    sides = whole.extract_cells(np.abs(np.asarray(whole.face_normals)[:, 2]) < 0.5)
+    sides = sides.extract_surface(algorithm="dataset_surface")
+    sides.cell_data["Cp"] = np.asarray(sides.cell_centers().points)[:, 1]
+    sides.save(tmp_path / "sides.vtp")
+
+    def forces(*options: object) -> dict[str, Any]:
+        said = command("forces", tmp_path / "sides.vtp", "--area", 3, *options, "--json")
+        return dict(json.loads(said.out)["forces"][0])
+
+    sentence = "no face of the mesh faces along the lift"
+    along_z, along_y = forces(), forces("--lift", "0,1,0")
+    assert along_z["coefficients"]["cl"] == pytest.approx(0) and along_z["total"][1] != 0
+    assert any(sentence in one for one in along_z["warnings"])
+    assert along_y["coefficients"]["cl"] == pytest.approx(along_z["total"][1] / 3)
+    assert not any(sentence in one for one in along_y["warnings"])
