@@ -288,3 +288,21 @@ def test_arguments_that_are_no_model_or_no_input(
     of_output = command("predict", run, out / "a.vtp", *how, tmp_path / "again")
     assert of_output.code == 2 and "give the mesh that it was made from" in of_output.err
     assert not list(tmp_path.rglob("again/*.vtp"))
+
+
+def test_points_of_a_table_with_decimal_commas(
+    volume: Path, tmp_path: Path, command: Command
+) -> None:
+    mesh, ball_file = save(room(), tmp_path / "room.vtu"), save(body(), tmp_path / "body.stl")
+    (tmp_path / "a.csv").write_text("X;Y;Z;probe\n0,5;-0,25;0,125;nose, left\n0,75;0;0,5;tail\n")
+    (tmp_path / "b.csv").write_text("x,y,z\n0.5,-0.25,0.125\n0.75,0,0.5\n")
+    said = command("predict", volume, mesh, "--surface", ball_file, "--out", tmp_path / "out",
+                   "--points", tmp_path / "a.csv", "--points", tmp_path / "b.csv")  # fmt: skip
+    assert said.code == 0, said.err
+    with (tmp_path / "out" / "room_at_a.csv").open() as file:
+        commas = list(csv.DictReader(file))
+    with (tmp_path / "out" / "room_at_b.csv").open() as file:
+        plain = list(csv.DictReader(file))
+    assert [row.pop("probe") for row in commas] == ["nose, left", "tail"]
+    for one, other in zip(commas, plain, strict=True):
+        assert [float(text) for text in one.values()] == [float(text) for text in other.values()]
