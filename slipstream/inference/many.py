@@ -110,6 +110,9 @@ class _Job:
         file = planned_file(mesh.path, target, regions)
         stem = file.with_suffix("")
         files = [file, *self._wishes.files(stem)]
+        twice = [str(path) for path in files if files.count(path) > 1]
+        if twice:
+            raise ValueError(f"files of --points must have different names, got {twice[0]} twice")
         key = self._key(mesh, choices)
         paths = [os.path.relpath(path, self._outputs.folder) for path in files]
         last = self._last.get(paths[0])
@@ -150,7 +153,9 @@ class _Job:
         given = {name: np.asarray(value).tolist() for name, value in inputs.parameters.items()}
         return {
             "source": str(mesh.path.absolute()),
-            "state": _state([mesh.path, *([inputs.surface] if inputs.surface else [])]),
+            "state": _state(
+                [mesh.path, *([inputs.surface] if inputs.surface else []), *self._wishes.points]
+            ),
             "weights": self._weights,
             "density": choices.density,
             "precision": choices.precision,

@@ -306,3 +306,24 @@ def test_points_of_a_table_with_decimal_commas(
     assert [row.pop("probe") for row in commas] == ["nose, left", "tail"]
     for one, other in zip(commas, plain, strict=True):
         assert [float(text) for text in one.values()] == [float(text) for text in other.values()]
+
+
+def test_points_that_have_changed_are_asked_again(
+    volume: Path, tmp_path: Path, command: Command
+) -> None:
+    mesh, ball_file = save(room(), tmp_path / "room.vtu"), save(body(), tmp_path / "body.stl")
+    table, out = tmp_path / "a.csv", tmp_path / "out"
+    table.write_text("x,y,z\n0.5,-0.25,0.125\n")
+    how = ("predict", volume, mesh, "--surface", ball_file, "--out", out, "--points", table)
+    assert command(*how).code == 0
+    assert "(kept)" in command(*how).out
+    table.write_text("x,y,z\n0.75,-0.25,0.125\n0,0,0.5\n")
+    said = command(*how)
+    assert said.code == 2 and "which exists (--overwrite replaces it)" in said.err
+    assert command(*how, "--overwrite").code == 0
+    assert len((out / "room_at_a.csv").read_text().splitlines()) == 3
+    other = tmp_path / "other" / "a.csv"
+    other.parent.mkdir()
+    other.write_text(table.read_text())
+    twice = command(*how, "--points", other, "--overwrite")
+    assert twice.code == 2 and "files of --points must have different names" in twice.err
