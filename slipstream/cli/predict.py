@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
 
@@ -21,6 +21,7 @@ from slipstream.cli.shared import (
     parse_settings,
 )
 from slipstream.cli.terminal import say
+from slipstream.core.checks import check_choice
 from slipstream.data.meshes import SUFFIXES, MeshInput, ReadLimits, find_inputs, read_within
 from slipstream.inference.bounds import Calibrated
 from slipstream.inference.designs import Designs
@@ -30,7 +31,8 @@ from slipstream.inference.predict import Choices, recipe_of
 from slipstream.inference.prediction_forces import ForceWishes
 from slipstream.inference.queries import Line, Plane
 from slipstream.inference.wishes import Wishes
-from slipstream.runs.model_file import TrainedModel, load_model
+from slipstream.models.sweep_plan import Parked
+from slipstream.runs.model_file import TrainedModel, load_model, model_path
 
 
 def predict(
@@ -167,8 +169,9 @@ def predict(
         flip_normals,
         accept_undecided,
     )
+    check_choice("--park", park, get_args(Parked))
     base = Choices(inputs, cast(Any, density), cast(Any, precision), chunk, cast(Any, park))
-    trained = load_model(run, device=device)
+    trained = load_model(_model_first(run, meshes), device=device)
     calibrated = Calibrated(run, trained, level, base)
     outputs = _outputs(out, overwrite)
     named = _named(meshes, outputs)
@@ -219,6 +222,18 @@ class _Progress:
         return result
 
 
+def _model_first(run: Path, meshes: Sequence[str]) -> Path:
+    """The place of the model; ValueError where a mesh is there."""
+    if run.suffix.lower() in SUFFIXES and not run.is_dir():
+        swapped = len(meshes) == 1 and model_path(meshes[0]).is_file()
+        hint = f": slipstream predict {meshes[0]} {run} ..." if swapped else ""
+        raise ValueError(
+            f"RUN, the first argument, must be the folder of a run or a model file, got the mesh"
+            f" {run}{hint}"
+        )
+    return run
+
+
 def _outputs(out: Path, overwrite: bool) -> Outputs:
     """A folder, or a file where the name ends with the suffix of a mesh."""
     if out.suffix.lower() in SUFFIXES and not out.is_dir():
@@ -234,7 +249,14 @@ def _named(meshes: Sequence[str], outputs: Outputs) -> list[MeshInput]:
     def tell(error: OSError) -> None:
         say(f"warning: {error.filename}: {error.strerror}", error=True)
 
-    named = find_inputs(meshes, tell=tell, without=earlier_outputs(outputs.records))
+    earlier = earlier_outputs(outputs.records)
+    for mesh in meshes:
+        if str(Path(mesh).resolve()) in earlier:
+            raise ValueError(
+                f"MESH must not be a prediction, got {mesh}, which an earlier call has written to"
+                f" {outputs.folder}"
+            )
+    named = find_inputs(meshes, tell=tell, without=earlier)
     if outputs.single is not None and len(named) > 1:
         raise ValueError(
             f"--out must be a folder for {len(named)} meshes, got the file {outputs.single}"

@@ -18,10 +18,14 @@ AT_POINTS = (
 )
 _LEAST_CP, _MOST_CP = 0.05, 20.0
 _ROUNDING = 1e-12
+_FLAT = 1e-6
+"""The share of its area that a face may have along the lift, where the flow is across it."""
 _UNDECIDED = 0.001
 """The share of the area that may be undecided without a word."""
 _ABSOLUTE = 3.0
 """A mean pressure above this many times its range looks absolute."""
+_MOST_AREAS = 1000.0
+"""A surface this many times as large as the reference area is in another unit; cars have 13."""
 _BEYOND = 0.01
 """The share of its extent by which a half model may cross its mirror."""
 
@@ -43,6 +47,18 @@ def force_warnings(forces: Forces, faces: Faces, pressure: NDArray[np.float64]) 
     yield from _open(forces)
     yield from _absolute(forces, faces, pressure)
     yield from _implausible(forces, pressure)
+    along_lift = np.abs(faces.vectors @ forces.reference.axes[2])
+    if along_lift.max() <= _FLAT * faces.areas.max():
+        yield (
+            "no face of the mesh faces along the lift, as of a flow in a plane across it: the lift"
+            " is 0; --lift 0,1,0 is for a flow in the plane of x and y"
+        )
+    area = forces.reference.area
+    if area is not None and forces.wetted > _MOST_AREAS * area:
+        yield (
+            f"the faces have {forces.wetted:.4g} m^2, {forces.wetted / area:.3g} times the"
+            " reference area: are the coordinates in m? --scale 0.001 is for mm"
+        )
     if forces.reference.mirror is not None:
         axis = AXES.index(forces.reference.mirror)
         places = faces.centres[:, axis]

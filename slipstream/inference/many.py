@@ -1,14 +1,15 @@
 """Many meshes: one after another, each finished or named as failed, and going on after a stop.
 
 OUT/predictions.jsonl has two records for a mesh: one when its files are about to be written, which
-names them, and one when all are. A mesh whose last record has the same source, choices and weights,
-and whose files are there, is not predicted again; files of a mesh that was not finished are
-replaced, and no others.
+names them by their paths below OUT, and one when all are. A mesh is not predicted again where the
+last record of the same output file has the same source, choices and weights, and its files are
+there; files of a mesh that was not finished are replaced, and no others.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -95,7 +96,8 @@ def predict_many(
 def earlier_outputs(records: Path) -> set[str]:
     """The files that earlier calls have written, by their real paths."""
     rows = read_records(records) if records.is_file() else []
-    return {str(Path(file).resolve()) for row in rows for file in row.get("files", ())}
+    files = [file for row in rows for file in row.get("files", ())]
+    return {str((records.parent / file).resolve()) for file in files}
 
 
 class _Job:
@@ -103,7 +105,7 @@ class _Job:
         self._trained, self._outputs, self._wishes = trained, outputs, wishes
         self._weights = weights_hash(dict(trained.model.named_parameters()))
         records = read_records(outputs.records) if outputs.records.is_file() else []
-        self._last = {row["name"]: row for row in records if row["kind"] in (_BEGUN, _DONE)}
+        self._last = {row["files"][0]: row for row in records if row["kind"] in (_BEGUN, _DONE)}
 
     def run(self, mesh: MeshInput, choices: Choices) -> MeshResult:
         target = self._outputs.target(mesh)
@@ -111,18 +113,22 @@ class _Job:
         file = planned_file(mesh.path, target, regions)
         stem = file.with_suffix("")
         files = [file, *self._wishes.files(stem)]
+        twice = [str(path) for path in files if files.count(path) > 1]
+        if twice:
+            raise ValueError(f"files of --points must have different names, got {twice[0]} twice")
         key = self._key(mesh, choices)
-        last = self._last.get(mesh.name)
-        if last and last["kind"] == _DONE and last["key"] == key and _all_there(last["files"]):
+        paths = [os.path.relpath(path, self._outputs.folder) for path in files]
+        last = self._last.get(paths[0])
+        if last and last["kind"] == _DONE and last["key"] == key and self._there(last["files"]):
             if not self._outputs.overwrite:
-                return replace(_result(last["result"]), status="kept")
+                return replace(_result(last["result"]), status="kept", file=str(file))
         self._check_free(files, last)
         prediction = predict(self._trained, mesh.path, choices=choices)
         numbers = self._wishes.numbers(prediction)
         extra = {}
         if self._wishes.slices:
             extra = slice_arrays(self._trained, prediction, chunk=choices.chunk)
-        about = {"name": mesh.name, "key": key, "files": [str(path) for path in files]}
+        about = {"name": mesh.name, "key": key, "files": paths}
         append_record(self._outputs.records, _BEGUN, about)
         beside = [
             str(path) for path in self._wishes.carry_out(self._trained, prediction, stem, choices)
@@ -132,10 +138,14 @@ class _Job:
         append_record(self._outputs.records, _DONE, {**about, "result": asdict(result)})
         return result
 
+    def _there(self, files: Sequence[str]) -> bool:
+        return all((self._outputs.folder / file).exists() for file in files)
+
     def _check_free(self, files: Sequence[Path], last: Mapping[str, Any] | None) -> None:
         own = set(last["files"]) if last and last["kind"] == _BEGUN else set()
         for file in files:
-            if file.exists() and not self._outputs.overwrite and str(file) not in own:
+            path = os.path.relpath(file, self._outputs.folder)
+            if file.exists() and not self._outputs.overwrite and path not in own:
                 raise ValueError(
                     f"out must be a new file, got {file}, which exists (--overwrite replaces it)"
                 )
@@ -146,7 +156,9 @@ class _Job:
         given = {name: np.asarray(value).tolist() for name, value in inputs.parameters.items()}
         return {
             "source": str(mesh.path.absolute()),
-            "state": _state([mesh.path, *([inputs.surface] if inputs.surface else [])]),
+            "state": _state(
+                [mesh.path, *([inputs.surface] if inputs.surface else []), *self._wishes.points]
+            ),
             "weights": self._weights,
             "density": choices.density,
             "precision": choices.precision,
@@ -175,10 +187,6 @@ def _state(meshes: Sequence[Path]) -> str:
             state = part.stat()
             states.append(f"{part.absolute()} {state.st_size} {state.st_mtime_ns}")
     return hashlib.sha256("\n".join(states).encode()).hexdigest()
-
-
-def _all_there(files: Sequence[str]) -> bool:
-    return all(Path(file).exists() for file in files)
 
 
 def _sentence(error: Exception) -> str:

@@ -17,6 +17,7 @@ from slipstream.inference.mesh_reading import feature_values, read_for, truth_of
 from slipstream.inference.oddities import (
     check_scale,
     few_points,
+    never_learned,
     unusual_parameters,
     unusual_places,
 )
@@ -113,6 +114,12 @@ def mesh_fields(
         raise ValueError(f"{mesh.name} must have at least one {location}, got none")
     _check_finite(mesh.name, f"coordinates of its {location}s", places)
     making = _Making(mesh, location, places * choices.scale, recipe, choices)
+    if not (asked or recipe.location or choices.location):
+        making.notes.append("fields are at points: the training does not say where (--location)")
+    if choices.scale != 1:
+        making.notes.append(
+            f"the model takes coordinates times {choices.scale:g}, the output has those of the mesh"
+        )
     coords = making.coords()
     if not asked:
         check_scale(coords, recipe, mesh.name)
@@ -124,6 +131,7 @@ def mesh_fields(
         *(() if asked else few_points(len(coords), recipe, mesh.name)),
         *unusual_places(coords, recipe, mesh.name),
         *unusual_parameters(parameters, recipe),
+        *never_learned(recipe),
     ]
     return MeshFields(
         mesh,
@@ -246,8 +254,9 @@ class _Making:
         what = named(feature.name, feature.unit, feature.components)
         ranges = range_text(feature.low, feature.high)
         if not feature.constant:
+            value = "VALUE" if feature.components == 1 else "'[VALUE, ...]'"
             raise ValueError(
-                f"the parameter {what} must be given (--set {feature.name}=VALUE), got none; in"
+                f"the parameter {what} must be given (--set {feature.name}={value}), got none; in"
                 f" training it was {ranges}"
             )
         self.notes.append(f"{what} is taken as in all of the training: {ranges}")
@@ -313,8 +322,11 @@ def _check_choices(recipe: Recipe, choices: InputChoices) -> None:
             f"a parameter must be one of {', '.join(names) or 'none, as the model takes none'}, got"
             f" {unknown[0]!r}"
         )
-    if not (choices.scale > 0 and math.isfinite(choices.scale)):
-        raise ValueError(f"scale must be a positive number, got {choices.scale}")
+    scale = choices.scale
+    if not (isinstance(scale, int | float) and scale > 0 and math.isfinite(scale)):
+        raise ValueError(f"scale must be a positive number, got {scale!r}")
+    if choices.location not in (None, "point", "cell"):
+        raise ValueError(f"location must be point or cell, got {choices.location!r}")
     if recipe.location and choices.location and recipe.location != choices.location:
         raise ValueError(
             f"location must be {recipe.location}, as in the training, got {choices.location}"

@@ -84,5 +84,14 @@ def unusual_parameters(parameters: Mapping[str, Any], recipe: Recipe) -> list[st
     return warnings
 
 
+def never_learned(recipe: Recipe) -> list[str]:
+    """Targets that loss and errors have left out, as all of their training was zero."""
+    return [
+        f"{target.name} was zero everywhere in training: what is predicted for it means nothing"
+        for target in recipe.targets
+        if not any((*target.low, *target.high))
+    ]
+
+
 def _corner(point: NDArray[Any]) -> str:
     return f"({', '.join(f'{float(x):.4g}' for x in point)})"

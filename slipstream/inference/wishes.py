@@ -144,8 +144,15 @@ def _write_table(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*given, *names])
     for k, numbers in enumerate(np.concatenate(values, 1)):
-        before = [rows[k][name] for name in given] if rows else [f"{x:.9g}" for x in points[k]]
+        before = (
+            [_cell(rows[k][name]) for name in given] if rows else [f"{x:.9g}" for x in points[k]]
+        )
         writer.writerow([*before, *(f"{number:.9g}" for number in numbers)])
     file.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(file, text.getvalue().encode())
     return file
+
+
+def _cell(value: Any) -> Any:
+    """A number with a decimal point, also where its table has a comma; text as it is."""
+    return f"{float(value):.9g}" if isinstance(value, float) else value

@@ -80,6 +80,10 @@ def test_what_was_found_can_be_changed(file: Path, command: Command) -> None:
     assert turned["coefficients"]["cd_pressure"] == pytest.approx(-true.cd_pressure)
     assert turned["coefficients"]["cd_friction"] == pytest.approx(true.cd_friction)
     assert forces("--scale", 0.1)["total"] == pytest.approx([0.01 * f for f in plain["total"]])
+    large = "the faces have"
+    assert not [sentence for sentence in plain["warnings"] if large in sentence]
+    (sentence,) = [s for s in forces("--scale", 1000)["warnings"] if large in s]
+    assert f"{1e6 * plain['wetted'] / AREA:.3g} times the reference area" in sentence
     heavy = forces("--density", 4)
     assert heavy["unit"] == "N" and heavy["total"] == pytest.approx([4 * f for f in plain["total"]])
     pascals = forces("--density", 4, "--pressure-form", "dimensional", "--shear-form", "kinematic")
@@ -219,3 +223,22 @@ def test_bad_input_is_one_sentence(file: Path, command: Command) -> None:
     assert said.code == 0
     said = command("forces", folder / "size.vtp")
     assert "warning: wss was left out: one component does not say where it pulls" in said.out
+
+
+def test_a_profile_whose_lift_is_along_y(tmp_path: Path, command: Command) -> None:
+    whole = box()
+    sides = whole.extract_cells(np.abs(np.asarray(whole.face_normals)[:, 2]) < 0.5)
+    sides = sides.extract_surface(algorithm="dataset_surface")
+    sides.cell_data["Cp"] = np.asarray(sides.cell_centers().points)[:, 1]
+    sides.save(tmp_path / "sides.vtp")
+
+    def forces(*options: object) -> dict[str, Any]:
+        said = command("forces", tmp_path / "sides.vtp", "--area", 3, *options, "--json")
+        return dict(json.loads(said.out)["forces"][0])
+
+    sentence = "no face of the mesh faces along the lift"
+    along_z, along_y = forces(), forces("--lift", "0,1,0")
+    assert along_z["coefficients"]["cl"] == pytest.approx(0) and along_z["total"][1] != 0
+    assert any(sentence in one for one in along_z["warnings"])
+    assert along_y["coefficients"]["cl"] == pytest.approx(along_z["total"][1] / 3)
+    assert not any(sentence in one for one in along_y["warnings"])

@@ -211,7 +211,7 @@ def test_a_file_that_was_begun_is_replaced(run: Path, tmp_path: Path, command: C
         (["{ball}", "--set", "U_inf=21", "--plane", "nowhere"], "plane must be as y=0.5"),
         (["{ball}", "--set", "U_inf=21", "--points", "{table}"], "must have columns x, y and z"),
         (["{ball}", "--set", "U_inf=21", "--density", "some"], "density must be"),
-        (["{ball}", "--set", "U_inf=21", "--park", "moon"], "place must be"),
+        (["{ball}", "--set", "U_inf=21", "--park", "moon"], "--park must be"),
         (["{ball}", "--set", "U_inf=21", "--precision", "fp8"], "precision must be"),
         (["{ball}", "--set", "U_inf=21", "--location", "edge"], "--location must be point or cell"),
         (["{ball}", "--set", "U_inf=21", "--scale", "0"], "scale must be a positive number"),
@@ -253,3 +253,77 @@ def test_a_model_that_is_none(run: Path, tmp_path: Path, command: Command) -> No
     for path in (tmp_path / "none", cut, foreign, tmp_path):
         said = command("predict", path, mesh, "--out", tmp_path / "out")
         assert said.code == 2 and said.err.count("\n") == 1, said.err
+
+
+def test_another_output_file_is_another_prediction(
+    run: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh = save(ball(1.05), tmp_path / "a.stl")
+    how = ("predict", run, mesh, "--set", "U_inf=21", "--json", "--out")
+
+    def status(out: Path | str) -> str:
+        (row,) = json.loads(command(*how, out).out)["predictions"]
+        assert row["file"] and Path(row["file"]).is_file()
+        return f"{row['status']} {Path(row['file']).name}"
+
+    out = tmp_path / "out"
+    names = ("one.vtp", "two.vtp", "one.vtp", "")
+    assert [status(out / name) for name in names] == [
+        "predicted one.vtp", "predicted two.vtp", "kept one.vtp", "predicted a.vtp",
+    ]  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert status("out") == "kept a.vtp", "the same folder by another path"
+
+
+def test_arguments_that_are_no_model_or_no_input(
+    run: Path, tmp_path: Path, command: Command
+) -> None:
+    mesh, out = save(ball(1.05), tmp_path / "a.stl"), tmp_path / "out"
+    how = ("--set", "U_inf=21", "--out")
+    swapped = command("predict", mesh, run, *how, out)
+    assert swapped.code == 2 and f"slipstream predict {run} {mesh} ..." in swapped.err
+    assert command("predict", run, mesh, *how, out).code == 0
+    itself = command("predict", run, out / "a.vtp", *how, out)
+    assert itself.code == 2 and "MESH must not be a prediction, got" in itself.err
+    of_output = command("predict", run, out / "a.vtp", *how, tmp_path / "again")
+    assert of_output.code == 2 and "give the mesh that it was made from" in of_output.err
+    assert not list(tmp_path.rglob("again/*.vtp"))
+
+
+def test_points_of_a_table_with_decimal_commas(
+    volume: Path, tmp_path: Path, command: Command
+) -> None:
+    mesh, ball_file = save(room(), tmp_path / "room.vtu"), save(body(), tmp_path / "body.stl")
+    (tmp_path / "a.csv").write_text("X;Y;Z;probe\n0,5;-0,25;0,125;nose, left\n0,75;0;0,5;tail\n")
+    (tmp_path / "b.csv").write_text("x,y,z\n0.5,-0.25,0.125\n0.75,0,0.5\n")
+    said = command("predict", volume, mesh, "--surface", ball_file, "--out", tmp_path / "out",
+                   "--points", tmp_path / "a.csv", "--points", tmp_path / "b.csv")  # fmt: skip
+    assert said.code == 0, said.err
+    with (tmp_path / "out" / "room_at_a.csv").open() as file:
+        commas = list(csv.DictReader(file))
+    with (tmp_path / "out" / "room_at_b.csv").open() as file:
+        plain = list(csv.DictReader(file))
+    assert [row.pop("probe") for row in commas] == ["nose, left", "tail"]
+    for one, other in zip(commas, plain, strict=True):
+        assert [float(text) for text in one.values()] == [float(text) for text in other.values()]
+
+
+def test_points_that_have_changed_are_asked_again(
+    volume: Path, tmp_path: Path, command: Command
+) -> None:
+    mesh, ball_file = save(room(), tmp_path / "room.vtu"), save(body(), tmp_path / "body.stl")
+    table, out = tmp_path / "a.csv", tmp_path / "out"
+    table.write_text("x,y,z\n0.5,-0.25,0.125\n")
+    how = ("predict", volume, mesh, "--surface", ball_file, "--out", out, "--points", table)
+    assert command(*how).code == 0
+    assert "(kept)" in command(*how).out
+    table.write_text("x,y,z\n0.75,-0.25,0.125\n0,0,0.5\n")
+    said = command(*how)
+    assert said.code == 2 and "which exists (--overwrite replaces it)" in said.err
+    assert command(*how, "--overwrite").code == 0
+    assert len((out / "room_at_a.csv").read_text().splitlines()) == 3
+    other = tmp_path / "other" / "a.csv"
+    other.parent.mkdir()
+    other.write_text(table.read_text())
+    twice = command(*how, "--points", other, "--overwrite")
+    assert twice.code == 2 and "files of --points must have different names" in twice.err

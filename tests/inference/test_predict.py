@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -281,9 +281,31 @@ def test_what_is_no_mesh_for_the_model(surface_model: TrainedModel) -> None:
         slipstream.predict(surface_model, room(), U_inf=21.0)
     with pytest.raises(ValueError, match="at least one"):
         slipstream.predict(surface_model, pv.PolyData(), U_inf=21.0)
+    with pytest.raises(ValueError, match="scale must be a positive number, got 'mm'"):
+        slipstream.predict(surface_model, ball(1.1), U_inf=21.0, scale=cast(Any, "mm"))
+    with pytest.raises(ValueError, match="location must be point or cell, got 'face'"):
+        slipstream.predict(surface_model, ball(1.1), U_inf=21.0, location=cast(Any, "face"))
     with pytest.raises(ValueError, match=r"U_inf \[m/s\] must be a finite number, got 'fast'"):
         slipstream.predict(surface_model, ball(1.1), U_inf="fast")
     with pytest.raises(ValueError, match="the model must say how its inputs are made.*older file"):
         slipstream.predict(replace(surface_model, recipe=None), ball(1.1), U_inf=21.0)
     with pytest.raises(ValueError, match="location must be cell, as in the training, got point"):
         slipstream.predict(surface_model, ball(1.1), location="point", U_inf=21.0)
+
+
+def test_what_the_training_lacked_is_told(surface_model: TrainedModel) -> None:
+    recipe = surface_model.recipe
+    assert recipe is not None
+    first = replace(recipe.targets[0], low=(0.0,), high=(0.0,))
+    poor = replace(recipe, targets=(first, *recipe.targets[1:]), location=None)
+    said = slipstream.predict(replace(surface_model, recipe=poor), ball(1.1), scale=1.1, U_inf=21.0)
+    assert said.location == "point"
+    assert said.how[1:3] == (
+        "fields are at points: the training does not say where (--location)",
+        "the model takes coordinates times 1.1, the output has those of the mesh",
+    )
+    assert said.warnings == (
+        "p was zero everywhere in training: what is predicted for it means nothing",
+    )
+    plain = slipstream.predict(surface_model, ball(1.1), U_inf=21.0)
+    assert plain.warnings == () and not any("coordinates" in note for note in plain.how)
