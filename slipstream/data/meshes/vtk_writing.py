@@ -125,8 +125,8 @@ def _add_text(data: Any, text: Mapping[str, str], file: str) -> None:
     for name, value in text.items():
         if name in names:
             raise ValueError(
-                f"{file} must be a mesh without predictions, got one that has {name!r} already:"
-                " give the mesh that it was made from"
+                f"{name!r} must be a new name, got one that an array of {file} has already: if it"
+                " is an output, give the mesh that it was made from"
             )
         array = need("vtkmodules.vtkCommonCore", "mesh").vtkStringArray()
         array.SetName(name)
