@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from slipstream.cli.evaluate import direction
 from slipstream.cli.evaluation_tables import print_whole
-from slipstream.cli.shared import Json, Plugins, bar, load_plugins
+from slipstream.cli.shared import Json, Plugins, bar, direction, load_plugins
 from slipstream.cli.terminal import new_table, plain, say
 from slipstream.evaluation.calibration import band_promise, check_level, percent, promise
 from slipstream.evaluation.sample_bodies import ForceRequest

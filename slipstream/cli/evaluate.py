@@ -18,7 +18,7 @@ from slipstream.cli.evaluation_tables import (
     print_whole,
     samples_table,
 )
-from slipstream.cli.shared import Plugins, bar, load_plugins
+from slipstream.cli.shared import Plugins, bar, direction, load_plugins
 from slipstream.cli.terminal import say
 from slipstream.core.configs import differences
 from slipstream.evaluation.against_yardsticks import (
@@ -147,18 +147,6 @@ def _force_request(
     if meshes is None:
         raise ValueError("--forces must go with --meshes FOLDER, got no --meshes")
     return ForceRequest(meshes, given, flip_shear, flip_normals)
-
-
-def direction(name: str, text: str) -> tuple[float, ...] | None:
-    if not text:
-        return None
-    try:
-        numbers = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != 3:
-        raise ValueError(f"--{name} must be three numbers with commas, as 1,0,0, got {text!r}")
-    return numbers
 
 
 def _as_json(row: Evaluation) -> dict[str, Any]:

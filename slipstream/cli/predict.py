@@ -17,6 +17,7 @@ from slipstream.cli.shared import (
     ReadMemory,
     ReadTimeout,
     bar,
+    direction,
     load_plugins,
     parse_settings,
 )
@@ -143,8 +144,8 @@ def predict(
         "area": area,
         "density": flow_density,
         "speed": speed,
-        "drag": _vector("--drag", drag),
-        "lift": _vector("--lift", lift),
+        "drag": direction("drag", drag),
+        "lift": direction("lift", lift),
         "mirror": mirror,
     }
     if not forces and (flip_shear or any(value is not None for value in given.values())):
@@ -293,15 +294,3 @@ def _location(text: str | None) -> str | None:
     if text not in (None, "point", "cell"):
         raise ValueError(f"--location must be point or cell, got {text!r}")
     return text
-
-
-def _vector(option: str, text: str | None) -> tuple[float, ...] | None:
-    if text is None:
-        return None
-    try:
-        numbers = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != 3:
-        raise ValueError(f"{option} must be three numbers with commas, as 1,0,0, got {text!r}")
-    return numbers

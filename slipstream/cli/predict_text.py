@@ -87,7 +87,10 @@ def _option(name: str) -> str:
 
 
 def _conventions(forces: Mapping[str, Any]) -> Iterator[str]:
-    stated = forces["conventions"]
+    stated, reference = forces["conventions"], forces["reference"]
+    ways = (f"{name} along ({' '.join(f'{x:g}' for x in reference[name])})"
+            for name in ("drag", "lift"))  # fmt: skip
+    yield f"Forces: {', '.join(ways)}."
     yield f"Forces: the pressure is {stated['pressure']['value']} ({stated['pressure']['reason']})."
     if forces["friction"] is not None:
         yield (

@@ -103,6 +103,19 @@ def warn(warnings: Sequence[str]) -> None:
         say(f"warning: {warning}")
 
 
+def direction(name: str, text: str | None) -> tuple[float, ...] | None:
+    """Three numbers from the text of an option, as "1,0,0"; None where it is not given."""
+    if not text:
+        return None
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 3:
+        raise ValueError(f"--{name} must be three numbers with commas, as 1,0,0, got {text!r}")
+    return numbers
+
+
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     """Values by name from texts "name=value", each in JSON or YAML: point, true, 1e5, null."""
     values: dict[str, Any] = {}
