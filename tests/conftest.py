@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import multiprocessing
 import os
 import sys
@@ -70,8 +71,13 @@ Command = Callable[..., Said]
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """`slipstream` with some arguments, in this process."""
+    """`slipstream` with some arguments, in this process, without progress lines that come by the
+    clock: a slow machine would print others than a fast one."""
+    from slipstream.cli import progress
     from slipstream.cli.app import main
+
+    for seconds in ("SOON", "EVERY"):
+        monkeypatch.setattr(progress, seconds, math.inf)
 
     def call(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["slipstream", *map(str, arguments)])
