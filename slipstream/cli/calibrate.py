@@ -98,7 +98,7 @@ def _bounds(calibration: Calibration, level: float) -> dict[str, Any]:
         },
         "coefficients": {
             name: asdict(bound_of(own, level))
-            for name, own in (forces.coefficients if forces else {}).items()
+            for name, own in (forces.sizes() if forces else {}).items()
         },
         "promise": promise(len(calibration.samples), level),
         "band_promise": band_promise(len(calibration.samples), level),
@@ -125,8 +125,8 @@ def _print(calibration: Calibration, level: float) -> None:
         unit = "" if own.unit == "1" else f" {own.unit}"
         title = f"{name} at {share} of its points"
         rows.append((title, "± {}" + unit, _band(calibration, name, level)))
-    for name, scores in (calibration.forces.coefficients if calibration.forces else {}).items():
-        rows.append((name.capitalize(), "± {}", bound_of(scores, level)))
+    for name, sizes in (calibration.forces.sizes() if calibration.forces else {}).items():
+        rows.append((name.capitalize(), "± {}", bound_of(sizes, level)))
     for title, form, bound in rows:
         text = bound.reason
         if bound.value is not None:

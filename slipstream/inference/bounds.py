@@ -103,8 +103,8 @@ class Calibrated:
         if forces is not None and forces["coefficients"]:
             reason = why_no_interval(calibration.forces, forces, given)
             if not reason and calibration.forces is not None:
-                own_scores = calibration.forces.coefficients
-                coefficients = {name: bound_of(own, level) for name, own in own_scores.items()}
+                sizes = calibration.forces.sizes()
+                coefficients = {name: bound_of(own, level) for name, own in sizes.items()}
         text = promise(len(calibration.samples), level)
         return Bounds(level, calibration.split, fields, coefficients, reason, text)
 

@@ -142,11 +142,11 @@ class _Field:
 
 
 class _Forces:
-    """The scores of coefficients, a sample after another."""
+    """The residuals of coefficients, a sample after another."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
-        self._scores: dict[str, Scores] = {name: {} for name in SHOWN}
+        self._residuals: dict[str, Scores] = {name: {} for name in SHOWN}
         self._used: list[Body] = []
         self._left_out: dict[str, str] = {}
 
@@ -158,8 +158,8 @@ class _Forces:
             self._left_out[sample] = str(error)
             return
         predicted = body.coefficients(values) if np.isfinite(values).all() else {}
-        for name, scores in self._scores.items():
-            scores[sample] = _stored(abs(predicted.get(name, math.inf) - true[name]))
+        for name, residuals in self._residuals.items():
+            residuals[sample] = _stored(predicted.get(name, math.inf) - true[name])
         self._used.append(body)
 
     def scores(self) -> ForceScores:
@@ -168,7 +168,7 @@ class _Forces:
         first = self._used[0]
         axes = first.reference.axes
         return ForceScores(
-            coefficients=self._scores,
+            residuals=self._residuals,
             ranges={name: own for name in _REFERENCE if (own := self._range(name)) is not None},
             drag=_three(axes[0]),
             lift=_three(axes[2]),

@@ -1,6 +1,6 @@
 """RUN/calibration.json: the errors of a run's model on samples that it has not learned from.
 
-Schema 1: the fields of `Calibration`. All scores are stored, so that bounds of any level can be
+Schema 2: the fields of `Calibration`. All scores are stored, so that bounds of any level can be
 made of them (`evaluation/calibration.py`). A calibration is of the weights whose hash it has.
 """
 
@@ -13,7 +13,7 @@ from slipstream.core.files import json_text, naming_file, read_json, remove_part
 from slipstream.core.schemas import parsed
 
 NAME = "calibration.json"
-SCHEMA = 1
+SCHEMA = 2
 Scores = dict[str, float | None]
 """By sample; None where a score is infinite, since the prediction is not finite."""
 Range = tuple[float, float]
@@ -37,10 +37,11 @@ class FieldScores:
 
 @dataclass(frozen=True)
 class ForceScores:
-    """The scores of force coefficients, and what the coefficients were made with."""
+    """The residuals of force coefficients, and what the coefficients were made with."""
 
-    coefficients: dict[str, Scores]
-    """|predicted - true| by coefficient (cd, cl, cs) and sample."""
+    residuals: dict[str, Scores]
+    """Predicted less true, by coefficient (cd, cl, cs) and sample: with its sign, so that errors
+    that two designs have in common cancel in their difference."""
     ranges: dict[str, Range]
     """Least and largest area, density and speed of reference among the samples."""
     drag: tuple[float, float, float]
@@ -53,6 +54,14 @@ class ForceScores:
     """Reference values and conventions of the first sample, for people."""
     left_out: dict[str, str]
     """Why samples have no coefficients."""
+
+
+    def sizes(self) -> dict[str, Scores]:
+        """|predicted - true|, by coefficient and sample."""
+        return {
+            name: {sample: None if one is None else abs(one) for sample, one in own.items()}
+            for name, own in self.residuals.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -111,11 +120,13 @@ def _check_scores(calibration: Calibration) -> None:
         named += [(f"errors of {name}", field.errors), (f"band of {name}", field.band)]
         if not field.scale > 0:
             raise ValueError(f"the scale of {name} must be above 0, got {field.scale}")
-    if calibration.forces is not None:
-        named += calibration.forces.coefficients.items()
     for place, scores in named:
         for sample, score in scores.items():
             if score is not None and score < 0:
                 raise ValueError(f"{place}: the score of {sample} must be at least 0, got {score}")
+    if calibration.forces is not None:
+        named += [(f"residuals of {n}", own) for n, own in calibration.forces.residuals.items()]
+    for place, scores in named:
+        for sample in scores:
             if sample not in calibration.samples:
                 raise ValueError(f"{place}: a sample must be one of samples, got {sample!r}")
