@@ -63,7 +63,7 @@ def calibrate(
     folder = _run_folder(run)
     with bar("calibrate") as advance:
         calibration = measure(folder, request, advance)
-    file = write_calibration(folder.path, calibration)
+    file = write_calibration([folder.path], calibration)
     notes = list(_notes(calibration))
     if as_json:
         shown = {"level": level, **_bounds(calibration, level), "notes": notes, "file": str(file)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -33,15 +34,18 @@ from slipstream.inference.prediction_forces import ForceWishes
 from slipstream.inference.queries import Line, Plane
 from slipstream.inference.wishes import Wishes
 from slipstream.models.sweep_plan import Parked
-from slipstream.runs.model_file import TrainedModel, load_model, model_path
+from slipstream.runs.ensemble import Ensemble, as_ensemble
+from slipstream.runs.folder import RunFolder
+from slipstream.runs.model_file import TrainedModel, model_path
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or a model file.")],
-    meshes: Annotated[
+    places: Annotated[
         list[str],
         typer.Argument(
-            metavar="MESH...", help="VTP, VTU, VTK, VTM, STL, PLY, OpenFOAM cases; folders of them."
+            metavar="RUN... MESH...",
+            help="Folder of a run, or a model file; several predict together. Then VTP, VTU, VTK,"
+            " VTM, STL, PLY, OpenFOAM cases, or folders of them.",
         ),
     ],
     out: Annotated[
@@ -172,19 +176,20 @@ def predict(
     )
     check_choice("--park", park, get_args(Parked))
     base = Choices(inputs, cast(Any, density), cast(Any, precision), chunk, cast(Any, park))
-    trained = load_model(_model_first(run, meshes), device=device)
-    calibrated = Calibrated(run, trained, level, base)
+    runs, meshes = _runs_and_meshes(places)
+    models = as_ensemble(runs, device=device)
+    calibrated = Calibrated(runs, models, level, base)
     outputs = _outputs(out, overwrite)
     named = _named(meshes, outputs)
     with bar(f"predict {len(named)} mesh{'es' if len(named) > 1 else ''}, percent") as advance:
         progress = _Progress(advance, len(named))
-        choose = _chooser(base, trained, parameters, surface, progress)
+        choose = _chooser(base, models.first, parameters, surface, progress)
         with read_within(ReadLimits(read_memory, read_timeout)):
             results = [
-                progress.done(one) for one in predict_many(trained, named, outputs, choose, wishes)
+                progress.done(one) for one in predict_many(models, named, outputs, choose, wishes)
             ]
     results = [_bounded(result, calibrated, given) for result in results]
-    _finish(results, trained, outputs, as_json)
+    _finish(results, models, outputs, as_json)
 
 
 def _bounded(result: MeshResult, calibrated: Calibrated, given: dict[str, Any]) -> MeshResult:
@@ -194,7 +199,7 @@ def _bounded(result: MeshResult, calibrated: Calibrated, given: dict[str, Any]) 
 
 
 def _finish(
-    results: Sequence[MeshResult], trained: TrainedModel, outputs: Outputs, as_json: bool
+    results: Sequence[MeshResult], models: Ensemble, outputs: Outputs, as_json: bool
 ) -> None:
     failed = [result for result in results if result.status == "failed"]
     if len(results) == 1 and failed:
@@ -202,7 +207,7 @@ def _finish(
     if as_json:
         print(json.dumps({"predictions": [asdict(result) for result in results]}, indent=2))
     else:
-        show_results(results, trained.metric["error"])
+        show_results(results, models.validation_error)
         say(f"Records: {outputs.records}")
     if failed:
         raise typer.Exit(2 if len(failed) == len(results) else 1)
@@ -223,16 +228,28 @@ class _Progress:
         return result
 
 
-def _model_first(run: Path, meshes: Sequence[str]) -> Path:
-    """The place of the model; ValueError where a mesh is there."""
-    if run.suffix.lower() in SUFFIXES and not run.is_dir():
-        swapped = len(meshes) == 1 and model_path(meshes[0]).is_file()
-        hint = f": slipstream predict {meshes[0]} {run} ..." if swapped else ""
+def _runs_and_meshes(places: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """The first place, and those after it that are runs or model files too; and all others.
+
+    ValueError where the first is a mesh, and where no mesh is left.
+    """
+    first = Path(places[0])
+    if first.suffix.lower() in SUFFIXES and not first.is_dir():
+        swapped = len(places) == 2 and model_path(places[1]).is_file()
+        hint = f": slipstream predict {places[1]} {first} ..." if swapped else ""
         raise ValueError(
             f"RUN, the first argument, must be the folder of a run or a model file, got the mesh"
-            f" {run}{hint}"
+            f" {first}{hint}"
         )
-    return run
+    count = 1 + sum(1 for _ in takewhile(_is_model, places[1:]))
+    if count == len(places):
+        raise ValueError(f"MESH must be given after the run, got none after {places[-1]}")
+    return [Path(place) for place in places[:count]], list(places[count:])
+
+
+def _is_model(place: str) -> bool:
+    path = Path(place)
+    return RunFolder(path).exists or (path.is_file() and path.suffix == model_path("").suffix)
 
 
 def _outputs(out: Path, overwrite: bool) -> Outputs:

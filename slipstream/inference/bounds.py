@@ -23,8 +23,8 @@ from slipstream.evaluation.calibration import (
 )
 from slipstream.inference.predict import Choices
 from slipstream.runs.calibration_file import Calibration, ForceScores, Scores, read_calibration
-from slipstream.runs.checkpoint import weights_hash
-from slipstream.runs.model_file import TrainedModel, model_path
+from slipstream.runs.ensemble import Ensemble
+from slipstream.runs.model_file import model_path
 
 _SAME = 1e-4
 """Relative difference of reference values that are the same: parameters are stored in float32."""
@@ -75,19 +75,21 @@ def bound_of(scores: Scores, level: float) -> Bound:
 class Calibrated:
     """The calibration of a model, as a call of `predict` uses it."""
 
-    def __init__(self, run: Path, trained: TrainedModel, level: float, choices: Choices) -> None:
+    def __init__(
+        self, runs: Sequence[Path], models: Ensemble, level: float, choices: Choices
+    ) -> None:
         """ValueError where the level is none. A calibration that is missing, cannot be read or is
         of other weights makes no bounds, and every mesh says why."""
         check_level(level, "--level")
-        folder = model_path(run).parent
+        folders = [model_path(run).parent for run in runs]
+        command = f"slipstream calibrate {' '.join(map(str, folders))}"
         self._level = level
         self._calibration: Calibration | None = None
-        self._reason = f"not calibrated: slipstream calibrate {folder}"
+        self._reason = f"not calibrated: {command}"
         try:
-            weights = weights_hash(dict(trained.model.named_parameters()))
-            self._calibration = read_calibration(folder, weights)
+            self._calibration = read_calibration(folders, models.weights)
         except (ValueError, OSError) as error:
-            self._reason = f"not calibrated: {error}: slipstream calibrate {folder}"
+            self._reason = f"not calibrated: {error}: {command}"
         other = _other_prediction(self._calibration, choices)
         if other:
             self._calibration, self._reason = None, other

@@ -26,8 +26,7 @@ from slipstream.inference.predict import Choices, predict, recipe_of
 from slipstream.inference.prediction import MeshPrediction
 from slipstream.inference.slice_arrays import slice_arrays
 from slipstream.inference.wishes import Wishes
-from slipstream.runs.checkpoint import weights_hash
-from slipstream.runs.model_file import TrainedModel
+from slipstream.runs.ensemble import Ensemble, Models, as_ensemble
 
 RECORDS = "predictions.jsonl"
 _BEGUN, _DONE = "mesh-prediction-begun", "mesh-prediction"
@@ -56,6 +55,10 @@ class MeshResult:
     warnings: Sequence[str] = ()
     forces: Mapping[str, Any] | None = None
     true_forces: Mapping[str, Any] | None = None
+    coefficient_spread: Mapping[str, float] = field(default_factory=dict)
+    """Standard deviation of the coefficients over several models."""
+    runs: Sequence[str] = ()
+    """The folders of the runs whose models predicted it."""
     bounds: Bounds | None = None
     """Of the errors, by the calibration; records have none, since it may come later."""
 
@@ -78,14 +81,14 @@ class Outputs:
 
 
 def predict_many(
-    trained: TrainedModel,
+    models: Models,
     meshes: Sequence[MeshInput],
     outputs: Outputs,
     choices: Callable[[MeshInput], Choices],
     wishes: Wishes | None = None,
 ) -> Iterator[MeshResult]:
     """Predict meshes into a folder, a result each; an error of one does not stop the others."""
-    job = _Job(trained, outputs, wishes or Wishes())
+    job = _Job(as_ensemble(models), outputs, wishes or Wishes())
     for mesh in meshes:
         try:
             yield job.run(mesh, choices(mesh))
@@ -101,15 +104,16 @@ def earlier_outputs(records: Path) -> set[str]:
 
 
 class _Job:
-    def __init__(self, trained: TrainedModel, outputs: Outputs, wishes: Wishes) -> None:
-        self._trained, self._outputs, self._wishes = trained, outputs, wishes
-        self._weights = weights_hash(dict(trained.model.named_parameters()))
+    def __init__(self, models: Ensemble, outputs: Outputs, wishes: Wishes) -> None:
+        wishes.check(models)
+        self._models, self._outputs, self._wishes = models, outputs, wishes
+        self._weights = models.weights
         records = read_records(outputs.records) if outputs.records.is_file() else []
         self._last = {row["files"][0]: row for row in records if row["kind"] in (_BEGUN, _DONE)}
 
     def run(self, mesh: MeshInput, choices: Choices) -> MeshResult:
         target = self._outputs.target(mesh)
-        regions = regions_of(recipe_of(self._trained), choices.inputs)
+        regions = regions_of(recipe_of(self._models.first), choices.inputs)
         file = planned_file(mesh.path, target, regions)
         stem = file.with_suffix("")
         files = [file, *self._wishes.files(stem)]
@@ -123,15 +127,15 @@ class _Job:
             if not self._outputs.overwrite:
                 return replace(_result(last["result"]), status="kept", file=str(file))
         self._check_free(files, last)
-        prediction = predict(self._trained, mesh.path, choices=choices)
+        prediction = predict(self._models, mesh.path, choices=choices)
         numbers = self._wishes.numbers(prediction)
         extra = {}
         if self._wishes.slices:
-            extra = slice_arrays(self._trained, prediction, chunk=choices.chunk)
+            extra = slice_arrays(self._models.first, prediction, chunk=choices.chunk)
         about = {"name": mesh.name, "key": key, "files": paths}
         append_record(self._outputs.records, _BEGUN, about)
         beside = [
-            str(path) for path in self._wishes.carry_out(self._trained, prediction, stem, choices)
+            str(path) for path in self._wishes.carry_out(self._models, prediction, stem, choices)
         ]
         write_prediction_mesh(prediction, target, extra=extra, overwrite=True)
         result = replace(_predicted(mesh, prediction), file=str(file), files=beside, **numbers)

@@ -1,9 +1,9 @@
-"""A trained model on one mesh: read it, make the inputs, stream all its rows through the model."""
+"""Trained models on one mesh: read it, make the inputs, stream all its rows through each model."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,10 +14,11 @@ from torch import Tensor
 from slipstream.core.checks import check_choice, check_whole
 from slipstream.inference.densities import Density, TokenPoints, token_points
 from slipstream.inference.mesh_fields import InputChoices, MeshFields, mesh_fields
-from slipstream.inference.prediction import MeshPrediction, make_prediction
+from slipstream.inference.prediction import MemberFields, MeshPrediction, make_prediction
 from slipstream.models.sweep_plan import Parked
 from slipstream.models.sweeps import Watch
-from slipstream.runs.model_file import TrainedModel, load_model
+from slipstream.runs.ensemble import Ensemble, Models, as_ensemble
+from slipstream.runs.model_file import TrainedModel
 from slipstream.runs.model_page import what_is_lacking
 from slipstream.runs.recipe import Recipe
 from slipstream.runs.streaming import Streaming, Write
@@ -48,7 +49,7 @@ class Choices:
 
 
 def predict(
-    model: TrainedModel | Path | str,
+    model: Models,
     mesh: Any,
     *,
     device: str = "auto",
@@ -60,7 +61,8 @@ def predict(
 ) -> MeshPrediction:
     """The fields of a trained model on a mesh that it need never have seen.
 
-    `model` is a run's folder, a model file or a loaded model; `mesh` a path (VTP, VTU, VTK, VTM,
+    `model` is a run's folder, a model file or a loaded model, or a list of several that predict
+    together: their mean, and how far they differ (`spread`). `mesh` is a path (VTP, VTU, VTK, VTM,
     STL, PLY, OpenFOAM case), a pyvista object, or numpy arrays (points,) or (points, cells).
     Parameters of the flow are given by name, as U_inf=33.0. `choices` gives all there is to choose,
     in place of the other arguments.
@@ -70,7 +72,7 @@ def predict(
 
     Raises ValueError, with one sentence, where the mesh or the parameters lack what it takes.
     """
-    trained = model if isinstance(model, TrainedModel) else load_model(model, device=device)
+    models = as_ensemble(model, device=device)
     if choices is None:
         inputs = InputChoices(parameters=parameters, location=location, scale=scale)
         choices = Choices(inputs=inputs, density=density)
@@ -78,9 +80,8 @@ def predict(
         raise ValueError(
             f"parameters must be given in choices where these are given, got {min(parameters)}"
         )
-    recipe = recipe_of(trained)
-    fields = mesh_fields(mesh, recipe, choices.inputs)
-    return predict_fields(trained, mesh, fields, choices)
+    fields = mesh_fields(mesh, recipe_of(models.first), choices.inputs)
+    return predict_fields(models, mesh, fields, choices)
 
 
 def recipe_of(trained: TrainedModel) -> Recipe:
@@ -94,12 +95,20 @@ def recipe_of(trained: TrainedModel) -> Recipe:
 
 
 def predict_fields(
-    trained: TrainedModel, source: Any, fields: MeshFields, choices: Choices
+    models: Ensemble, source: Any, fields: MeshFields, choices: Choices
 ) -> MeshPrediction:
     """Tokens of the points that `choices.density` says, and with them the fields at all points."""
-    recipe = recipe_of(trained)
+    several = [
+        _predict_member(member, fields, replace(choices, watch=_share_of(choices.watch, k, models)))
+        for k, member in enumerate(models.members)
+    ]
+    return make_prediction(models, source, fields, several, choices.inputs)
+
+
+def _predict_member(trained: TrainedModel, fields: MeshFields, choices: Choices) -> MemberFields:
     streaming = Streaming(trained, choices.chunk, choices.place, choices.watch)
-    chosen = token_points(fields.points, recipe.points.draw.most, choices.density)
+    draw = recipe_of(trained).points.draw.most
+    chosen = token_points(fields.points, draw, choices.density)
     values, write = _gathered(fields.points, trained.schema.target_dim)
     with _precision(trained, choices):
         if chosen.subsets:
@@ -109,19 +118,31 @@ def predict_fields(
         else:
             tokens = streaming.predict(fields.as_points(), write, chosen.text)
             plan = f"{streaming.plan(fields.points)}; {chosen.text}"
-    return make_prediction(trained, source, fields, values, tokens, plan, choices.inputs)
+    return MemberFields(values, tokens, plan)
 
 
 def decode_fields(
-    trained: TrainedModel, source: Any, fields: MeshFields, tokens: Tokens, choices: Choices
+    models: Ensemble,
+    source: Any,
+    fields: MeshFields,
+    tokens: Sequence[Tokens],
+    choices: Choices,
 ) -> MeshPrediction:
-    """The fields at points that do not contribute to the tokens."""
-    streaming = Streaming(trained, choices.chunk, choices.place, choices.watch)
-    values, write = _gathered(fields.points, trained.schema.target_dim)
-    with _precision(trained, choices):
-        streaming.decode(fields.as_points(), tokens, write)
-    plan = f"{fields.points:,} points decoded by {tokens.note}"
-    return make_prediction(trained, source, fields, values, tokens, plan, choices.inputs)
+    """The fields at points that do not contribute to the tokens, which are one for each model."""
+    several = []
+    for trained, own in zip(models.members, tokens, strict=True):
+        streaming = Streaming(trained, choices.chunk, choices.place, choices.watch)
+        values, write = _gathered(fields.points, trained.schema.target_dim)
+        with _precision(trained, choices):
+            streaming.decode(fields.as_points(), own, write)
+        plan = f"{fields.points:,} points decoded by {own.note}"
+        several.append(MemberFields(values, own, plan))
+    return make_prediction(models, source, fields, several, choices.inputs)
+
+
+def _share_of(watch: Watch, number: int, models: Ensemble) -> Watch:
+    """The progress of one model, as that of all."""
+    return lambda done, total: watch(number * total + done, len(models) * total)
 
 
 def mean_tokens(streaming: Streaming, fields: MeshFields, chosen: TokenPoints) -> Tokens:

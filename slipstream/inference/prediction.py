@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,27 @@ from slipstream.evaluation.forces import Forces
 from slipstream.inference.array_names import free_name, names_at
 from slipstream.inference.derived import coefficients
 from slipstream.inference.mesh_fields import InputChoices, MeshFields, regions_of
+from slipstream.runs.ensemble import Ensemble
 from slipstream.runs.model_file import TrainedModel
 from slipstream.runs.recipe import Recipe
 from slipstream.runs.tokens import Tokens
 
 
 @dataclass(frozen=True, eq=False)
+class MemberFields:
+    """What one model gives at the predicted rows of a mesh."""
+
+    values: NDArray[np.float32]
+    """(N, k)"""
+    tokens: Tokens
+    plan: str
+    """How it was computed, for people."""
+
+
+@dataclass(frozen=True, eq=False)
 class MeshPrediction:
-    """The prediction of a model on one mesh; `fields["pressure"]` is at its points or cells."""
+    """The prediction of a model on one mesh, or of several models together (their mean);
+    `fields["pressure"]` is at its points or cells."""
 
     source: Any
     """The path of the mesh, or the object in memory."""
@@ -36,6 +49,7 @@ class MeshPrediction:
     truth: Mapping[str, NDArray[Any]]
     """True values, where the mesh carries them."""
     tokens: Tokens
+    """Of the first model."""
     inputs: MeshFields
     """What the model was given."""
     recipe: Recipe
@@ -45,6 +59,10 @@ class MeshPrediction:
     warnings: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     """Which model, for the file."""
+    members: tuple[Mapping[str, NDArray[Any]], ...] = ()
+    """The fields of each of several models; empty for one."""
+    tokens_of_members: tuple[Tokens, ...] = ()
+    """The tokens of every model, in the order of the models."""
 
     @property
     def rows(self) -> int:
@@ -66,6 +84,19 @@ class MeshPrediction:
             if size > 0:
                 errors[name] = float(np.abs(values[known] - true[known]).sum()) / size
         return errors
+
+    @cached_property
+    def spread(self) -> dict[str, NDArray[Any]]:
+        """How far several models differ at each row, (rows,): the standard deviation over them, of
+        a vector the root of the sum of its components' variances. Empty for one model."""
+        return {
+            name: _deviation([member[name] for member in self.members])
+            for name in (self.members[0] if self.members else ())
+        }
+
+    def of_member(self, number: int) -> MeshPrediction:
+        """The prediction of one of several models alone."""
+        return replace(self, fields=self.members[number], members=())
 
     @cached_property
     def mesh(self) -> Any:
@@ -90,13 +121,16 @@ class MeshPrediction:
 
     def named_arrays(self, taken: set[str]) -> dict[str, NDArray[Any]]:
         """The arrays to write: NAME, or NAME_prediction where the mesh has an array NAME already;
-        NAME_error, prediction less truth, where the truth is known."""
+        NAME_error, prediction less truth, where the truth is known; NAME_spread, of several
+        models."""
         arrays: dict[str, NDArray[Any]] = {}
         for name, values in self.fields.items():
             arrays[free_name(name, "_prediction", taken | arrays.keys())] = values
         for name, true in self.truth.items():
             error = self.fields[name] - true.reshape(self.fields[name].shape)
             arrays[free_name(f"{name}_error", "", taken | arrays.keys())] = error.astype(np.float32)
+        for name, values in self.spread.items():
+            arrays[free_name(f"{name}_spread", "", taken | arrays.keys())] = values
         return arrays
 
     def at_location(self, arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
@@ -111,37 +145,53 @@ class MeshPrediction:
 
 
 def make_prediction(
-    trained: TrainedModel,
+    models: Ensemble,
     source: Any,
     inputs: MeshFields,
-    values: NDArray[np.float32],
-    tokens: Tokens,
-    plan: str,
+    several: Sequence[MemberFields],
     choices: InputChoices,
 ) -> MeshPrediction:
-    """A prediction from the values (N, k) at the kept rows. ValueError where one is not finite."""
-    recipe = trained.recipe
+    """A prediction from what each model gives at the kept rows: their mean. ValueError where a
+    value is not finite."""
+    trained, recipe = models.first, models.first.recipe
     assert recipe is not None, "the inputs were made by it"
-    named = _named(trained, values)
-    derived, notes = coefficients(recipe, inputs.features, named)
-    derived = {name: own for name, own in derived.items() if name not in named}
+    named = [_named(trained, member.values) for member in several]
+    fields = named[0] if len(named) == 1 else {n: _mean([m[n] for m in named]) for n in named[0]}
+    derived, notes = coefficients(recipe, inputs.features, fields)
+    derived = {name: own for name, own in derived.items() if name not in fields}
     units = {target.name: target.undivided_unit for target in trained.schema.targets}
-    label = f"{trained.config.name} step {trained.metric['step']}"
+    labels = (f"{one.config.name} step {one.metric['step']}" for one in models.members)
+    together = [f"mean of {len(several)} models"] if len(several) > 1 else []
     return MeshPrediction(
         source=source,
         name=inputs.mesh.name,
         location=inputs.location,
-        fields={name: inputs.at_all_rows(own) for name, own in {**named, **derived}.items()},
+        fields={name: inputs.at_all_rows(own) for name, own in {**fields, **derived}.items()},
         units={**units, **dict.fromkeys(derived, "1")},
         truth=inputs.truth,
-        tokens=tokens,
+        tokens=several[0].tokens,
         inputs=inputs,
         recipe=recipe,
         regions=regions_of(recipe, choices),
-        how=(plan, *inputs.notes, *notes),
+        how=(several[0].plan, *together, *inputs.notes, *notes),
         warnings=inputs.warnings,
-        about={"model": label, "weights": tokens.weights},
+        about={"model": ", ".join(labels), "weights": models.weights},
+        members=tuple(
+            {name: inputs.at_all_rows(own) for name, own in member.items()}
+            for member in (named if len(named) > 1 else ())
+        ),
+        tokens_of_members=tuple(member.tokens for member in several),
     )
+
+
+def _mean(several: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    return np.asarray(np.mean(several, axis=0, dtype=np.float64), np.float32)
+
+
+def _deviation(several: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    variances = np.var(several, axis=0, ddof=1, dtype=np.float64)
+    total = variances if variances.ndim == 1 else variances.sum(1)
+    return np.asarray(np.sqrt(total), np.float32)
 
 
 def _named(trained: TrainedModel, values: NDArray[np.float32]) -> dict[str, NDArray[Any]]:

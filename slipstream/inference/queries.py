@@ -19,7 +19,7 @@ from slipstream.data.meshes import as_pyvista, mesh_of
 from slipstream.inference.mesh_fields import mesh_fields
 from slipstream.inference.predict import Choices, decode_fields, recipe_of
 from slipstream.inference.prediction import MeshPrediction
-from slipstream.runs.model_file import TrainedModel
+from slipstream.runs.ensemble import Ensemble, Models, as_ensemble
 from slipstream.runs.recipe import ComputedSource
 
 _AXES = {"x": 0, "y": 1, "z": 2}
@@ -114,40 +114,42 @@ class Line:
 
 
 def ask_plane(
-    trained: TrainedModel, prediction: MeshPrediction, plane: Plane, choices: Choices
+    models: Models, prediction: MeshPrediction, plane: Plane, choices: Choices
 ) -> MeshPrediction:
     """The fields on a plane through the mesh of a prediction."""
-    _check_faceless(trained, "a plane")
+    models = as_ensemble(models)
+    _check_faceless(models, "a plane")
     source = prediction.source
     if isinstance(source, str | Path):
         source = as_pyvista(Path(source), regions=prediction.regions)
-    return ask(trained, prediction, plane.cut(source), choices)
+    return ask(models, prediction, plane.cut(source), choices)
 
 
 def ask_points(
-    trained: TrainedModel, prediction: MeshPrediction, points: NDArray[Any], choices: Choices
+    models: Models, prediction: MeshPrediction, points: NDArray[Any], choices: Choices
 ) -> MeshPrediction:
     """The fields at points (N, 3), which may leave the mesh: nothing is known of bodies there."""
-    _check_faceless(trained, "a line, or a table of points,")
-    return ask(trained, prediction, (points,), choices)
+    models = as_ensemble(models)
+    _check_faceless(models, "a line, or a table of points,")
+    return ask(models, prediction, (points,), choices)
 
 
-def ask(
-    trained: TrainedModel, prediction: MeshPrediction, mesh: Any, choices: Choices
-) -> MeshPrediction:
+def ask(models: Models, prediction: MeshPrediction, mesh: Any, choices: Choices) -> MeshPrediction:
     """The fields of the flow round the mesh of a prediction, at the points of another mesh: a path,
     a pyvista object or numpy arrays, as `predict` takes them.
 
     ValueError names a feature that these points do not have.
     """
+    models = as_ensemble(models)
     inputs = replace(choices.inputs, parameters=prediction.parameters, location=None, regions=())
-    fields = mesh_fields(mesh, recipe_of(trained), inputs, asked=True)
-    return decode_fields(trained, mesh, fields, prediction.tokens, replace(choices, inputs=inputs))
+    fields = mesh_fields(mesh, recipe_of(models.first), inputs, asked=True)
+    tokens = prediction.tokens_of_members
+    return decode_fields(models, mesh, fields, tokens, replace(choices, inputs=inputs))
 
 
-def _check_faceless(trained: TrainedModel, what: str) -> None:
+def _check_faceless(models: Ensemble, what: str) -> None:
     """Raise ValueError where a model takes normals of faces, which some points do not have."""
-    for feature in recipe_of(trained).features:
+    for feature in recipe_of(models.first).features:
         if isinstance(feature.made, ComputedSource) and feature.made.what == "normals":
             raise ValueError(
                 f"{what} has no {feature.name}, which this model of a surface takes: ask it at the"

@@ -20,7 +20,7 @@ from slipstream.inference.predict import Choices
 from slipstream.inference.prediction import MeshPrediction
 from slipstream.inference.prediction_forces import ForceWishes, prediction_forces
 from slipstream.inference.queries import Line, Plane, ask, ask_plane, ask_points, distance_along
-from slipstream.runs.model_file import TrainedModel
+from slipstream.runs.ensemble import Ensemble
 
 _TABLES = (".csv", ".tsv")
 _COMPONENTS = {1: ("",), 2: ("_x", "_y"), 3: ("_x", "_y", "_z")}
@@ -36,6 +36,12 @@ class Wishes:
     slices: bool = False
     tokens: bool = False
 
+    def check(self, models: Ensemble) -> None:
+        """Raise ValueError where something is asked of several models that only one has."""
+        for option, asked in (("--slices", self.slices), ("--tokens", self.tokens)):
+            if asked and len(models) > 1:
+                raise ValueError(f"{option} must go with one model, got {len(models)}")
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "points": [str(path.absolute()) for path in self.points]}
 
@@ -50,26 +56,26 @@ class Wishes:
 
     def carry_out(
         self,
-        trained: TrainedModel,
+        models: Ensemble,
         prediction: MeshPrediction,
         target: Path,
         choices: Choices,
     ) -> Iterator[Path]:
         """Write what is asked beside TARGET, file by file; those of `files` are replaced."""
         for k, plane in enumerate(self.planes):
-            asked = ask_plane(trained, prediction, plane, choices)
+            asked = ask_plane(models, prediction, plane, choices)
             arrays = asked.named_arrays(set())
             data = with_arrays(
                 asked.source, **asked.at_location(arrays), units=asked.array_units(arrays)
             )
             yield write_object(data, _numbered(target, "plane", k, self.planes, ""))
         for k, line in enumerate(self.lines):
-            asked = ask_points(trained, prediction, line.points(), choices)
+            asked = ask_points(models, prediction, line.points(), choices)
             columns = {"distance": distance_along(line.points())}
             file = _numbered(target, "line", k, self.lines, ".csv")
             yield _write_table(file, [], line.points(), columns | dict(asked.fields))
         for path in self.points:
-            yield _ask_points(trained, prediction, path, _points_file(target, path), choices)
+            yield _ask_points(models, prediction, path, _points_file(target, path), choices)
         if self.tokens:
             prediction.tokens.save(tokens_file(target))
             yield tokens_file(target)
@@ -80,7 +86,17 @@ class Wishes:
             return {}
         forces = prediction_forces(prediction, self.forces)
         true = None if forces.true is None else forces.true.to_json()
-        return {"forces": forces.predicted.to_json(), "true_forces": true}
+        numbers = {"forces": forces.predicted.to_json(), "true_forces": true}
+        if not prediction.members:
+            return numbers
+        several = [
+            prediction_forces(prediction.of_member(k), self.forces).predicted.coefficients
+            for k in range(len(prediction.members))
+        ]
+        spread = {
+            name: float(np.std([one[name] for one in several], ddof=1)) for name in several[0]
+        }
+        return {**numbers, "coefficient_spread": spread}
 
 
 def tokens_file(target: Path) -> Path:
@@ -100,14 +116,14 @@ def _points_file(target: Path, points: Path) -> Path:
 
 
 def _ask_points(
-    trained: TrainedModel, prediction: MeshPrediction, path: Path, file: Path, choices: Choices
+    models: Ensemble, prediction: MeshPrediction, path: Path, file: Path, choices: Choices
 ) -> Path:
     if path.suffix.lower() not in _TABLES:
-        asked = ask(trained, prediction, path, choices)
+        asked = ask(models, prediction, path, choices)
         return write_prediction_mesh(asked, file, overwrite=True)
     rows = read_table(path)
     points = _table_points(rows, path)
-    asked = ask_points(trained, prediction, points, choices)
+    asked = ask_points(models, prediction, points, choices)
     return _write_table(file, rows, points, dict(asked.fields))
 
 

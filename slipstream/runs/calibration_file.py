@@ -6,6 +6,7 @@ made of them (`evaluation/calibration.py`). A calibration is of the weights whos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -55,7 +56,6 @@ class ForceScores:
     left_out: dict[str, str]
     """Why samples have no coefficients."""
 
-
     def sizes(self) -> dict[str, Scores]:
         """|predicted - true|, by coefficient and sample."""
         return {
@@ -80,24 +80,29 @@ class Calibration:
     """None where coefficients were not asked for."""
 
 
-def calibration_file(folder: Path) -> Path:
-    return folder / NAME
+def calibration_file(folders: Sequence[Path], weights: str) -> Path:
+    """Beside the model; of several that predict together beside the first, in the order of their
+    paths, under a name of its own."""
+    if len(folders) == 1:
+        return folders[0] / NAME
+    return min(folders) / f"calibration-{weights[:12]}.json"
 
 
-def write_calibration(folder: Path, calibration: Calibration) -> Path:
-    file = calibration_file(folder)
-    remove_partials(folder, NAME)
+def write_calibration(folders: Sequence[Path], calibration: Calibration) -> Path:
+    """`folders` are those of the runs that predict together."""
+    file = calibration_file(folders, calibration.weights)
+    remove_partials(file.parent, file.name)
     content = {"schema": SCHEMA, "calibration": asdict(calibration)}
     write_text(file, json_text(content, spread=("calibration",)))
     return file
 
 
-def read_calibration(folder: Path, weights: str) -> Calibration | None:
-    """The calibration in a run's folder; None where there is none.
+def read_calibration(folders: Sequence[Path], weights: str) -> Calibration | None:
+    """The calibration of the models in these folders; None where there is none.
 
     ValueError where the file is none of this package, or of other weights.
     """
-    file = calibration_file(folder)
+    file = calibration_file(folders, weights)
     if not file.exists():
         return None
     content = read_json(file)

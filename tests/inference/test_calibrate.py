@@ -68,7 +68,7 @@ def weights_of(run: Path) -> str:
 
 
 def read(run: Path) -> Calibration:
-    calibration = read_calibration(run, weights_of(run))
+    calibration = read_calibration([run], weights_of(run))
     assert calibration is not None
     return calibration
 
@@ -226,33 +226,37 @@ def test_a_calibration_of_other_weights_is_said_and_not_used(
         next(trained.model.parameters()).add_(1e-3)
     write_model(run / "model.safetensors", trained)
     with pytest.raises(ValueError, match=r"must be of the model's weights, hash \w{12}, got"):
-        read_calibration(run, weights_of(run))
+        read_calibration([run], weights_of(run))
     bounds = predicted(command, run, made.parent / "raw", tmp_path / "out", "--level", 0.7)
     assert "must be of the model's weights" in bounds["reason"] and not bounds["fields"]
 
 
 def test_the_file_is_read_back_and_damage_is_refused(run: Path, command: Command) -> None:
     calibrated(command, run, None)
-    calibration, weights, file = read(run), weights_of(run), calibration_file(run)
-    write_calibration(run, calibration)
-    assert read_calibration(run, weights) == calibration
+    calibration, weights, file = (
+        read(run),
+        weights_of(run),
+        calibration_file([run], weights_of(run)),
+    )
+    write_calibration([run], calibration)
+    assert read_calibration([run], weights) == calibration
     with pytest.raises(ValueError, match="of the model's weights"):
-        read_calibration(run, "0" * 64)
-    write_calibration(run, replace(calibration, weights="f" * 64))
+        read_calibration([run], "0" * 64)
+    write_calibration([run], replace(calibration, weights="f" * 64))
     with pytest.raises(ValueError, match="of the model's weights"):
-        read_calibration(run, weights)
+        read_calibration([run], weights)
     field = calibration.fields["p"]
     for errors in ({"4": -1.0}, {"unknown": 0.1}):
         broken = {"p": replace(field, errors=errors)}
-        write_calibration(run, replace(calibration, fields=broken))
+        write_calibration([run], replace(calibration, fields=broken))
         with pytest.raises(ValueError, match="errors of p: "):
-            read_calibration(run, weights)
+            read_calibration([run], weights)
     for text in ("[]", "{", '{"schema": 1}', '{"schema": 2}', '{"schema": 2, "calibration": {}}'):
         file.write_text(text)
         with pytest.raises(ValueError, match=r"calibration\.json"):
-            read_calibration(run, weights)
+            read_calibration([run], weights)
     file.unlink()
-    assert read_calibration(run, weights) is None
+    assert read_calibration([run], weights) is None
 
 
 @pytest.mark.parametrize(
@@ -268,7 +272,7 @@ def test_the_file_is_read_back_and_damage_is_refused(run: Path, command: Command
 def test_bad_input(run: Path, command: Command, options: tuple[Any, ...], message: str) -> None:
     said = command("calibrate", run, *CPU, *options)
     assert said.code == 2 and message in " ".join(said.err.split())
-    assert "Traceback" not in said.err and not calibration_file(run).exists()
+    assert "Traceback" not in said.err and not calibration_file([run], weights_of(run)).exists()
 
 
 def test_a_folder_without_a_run(command: Command, tmp_path: Path) -> None:
