@@ -6,6 +6,7 @@ It writes the weights (B, H, N, G), which the kernels never do; they are held to
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -64,7 +65,8 @@ def _at_points(w: Tensor, tokens: Tensor) -> Tensor:
 
 
 def _sums(membership: Membership, raw: Tensor, w: Tensor, values: Tensor) -> TokenSums:
-    """Sums in fp32 at least, of products of numbers that autocast has rounded where it is on."""
+    """Sums in fp32 at least, of products of numbers that autocast has rounded where it is on: in the
+    backward pass too, where a gradient is a factor."""
     wide = torch.promote_types(values.dtype, torch.float32)
     normalizer = raw.to(wide).logsumexp(-2) if membership.over == "points" else None
     mass = w.to(wide).sum(-2)
@@ -74,7 +76,22 @@ def _sums(membership: Membership, raw: Tensor, w: Tensor, values: Tensor) -> Tok
     rounded = torch.get_autocast_dtype(device)
     with torch.autocast(device, enabled=False):
         numerator = _weighted_sums(w.to(rounded).to(wide), values.to(rounded).to(wide))
-    return TokenSums(numerator, mass, normalizer)
+    rounding = _RoundedGradient.apply(numerator, rounded)  # type: ignore[no-untyped-call]
+    return TokenSums(rounding, mass, normalizer)
+
+
+class _RoundedGradient(torch.autograd.Function):
+    """The tensor itself, whose gradient is rounded: it goes into products, as autocast has them."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, rounded: torch.dtype) -> Tensor:
+        ctx.rounded = rounded
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = gradients
+        return gradient.to(ctx.rounded).to(gradient.dtype), None
 
 
 def _weighted_sums(w: Tensor, values: Tensor) -> Tensor:

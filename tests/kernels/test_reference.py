@@ -165,6 +165,26 @@ def test_autocast_keeps_the_softmax_in_fp32() -> None:
     torch.testing.assert_close(w, eager, rtol=1e-6, atol=0)
 
 
+def test_autocast_rounds_the_gradient_of_the_sums_as_that_of_any_product() -> None:
+    """Else the yardstick of bf16 kernels would be more exact than an eager Transolver is."""
+    query, slot_weight, slot_bias, temperature = (
+        p.detach().float() for p in parts() if p is not None
+    )
+    v = values().detach().float().bfloat16().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        m = Membership(query.bfloat16(), slot_weight, slot_bias, temperature)
+        w = reference.weights(m)
+        numerator = slice_points(m, v, impl="reference").numerator
+    given = torch.randn(numerator.shape, generator=torch.Generator().manual_seed(3))
+    (gradient,) = torch.autograd.grad(numerator, v, given)
+    rounded, unrounded = (
+        torch.matmul(w.bfloat16().float(), g).transpose(1, 2).bfloat16()
+        for g in (given.bfloat16().float(), given)
+    )
+    assert (gradient != rounded).float().mean() < 0.01  # sums in another order
+    assert (gradient != unrounded).float().mean() > 0.1
+
+
 def test_query_shared_by_the_heads_is_the_expanded_query() -> None:
     query, slot_weight, slot_bias, temperature = parts("per-head", "per-head", 1)
     shared = Membership(query, slot_weight, slot_bias, temperature)
