@@ -28,7 +28,10 @@ CHOSEN = (
 
 
 def calibrate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Folder of a run; several predict together."),
+    ],
     split: Annotated[str, typer.Option(help="A split of the store, not train.")] = "val",
     meshes: Annotated[
         Path | None,
@@ -48,7 +51,8 @@ def calibrate(
     """Measure how far off the model may be on a new design, for `slipstream predict` to say.
 
     Split-conformal: errors on held-out samples bound that of a new design like them, with a
-    probability that is stated. Writes RUN/calibration.json, which serves any level.
+    probability that is stated. Writes RUN/calibration.json, which serves any level; that of several
+    runs is beside the first of them, for `slipstream predict` with the same runs.
 
     Example: slipstream calibrate runs/own --split test --meshes cars/
     """
@@ -60,10 +64,10 @@ def calibrate(
         raise ValueError("reference values must go with --meshes FOLDER, got no --meshes")
     forces = None if meshes is None else ForceRequest(meshes, given)
     request = CalibrationRequest(split=split, device=device, store=store, forces=forces)
-    folder = _run_folder(run)
+    runs = [_run_folder(path) for path in paths]
     with bar("calibrate") as advance:
-        calibration = measure(folder, request, advance)
-    file = write_calibration([folder.path], calibration)
+        calibration = measure(runs, request, advance)
+    file = write_calibration([run.path for run in runs], calibration)
     notes = list(_notes(calibration))
     if as_json:
         shown = {"level": level, **_bounds(calibration, level), "notes": notes, "file": str(file)}
@@ -91,6 +95,7 @@ def _bounds(calibration: Calibration, level: float) -> dict[str, Any]:
     return {
         "split": calibration.split,
         "samples": len(calibration.samples),
+        "models": calibration.models,
         "fields": {name: asdict(bound_of(own.errors, level)) for name, own in by_field},
         "bands": {
             name: {**asdict(_band(calibration, name, level)), "unit": own.unit}
@@ -106,15 +111,16 @@ def _bounds(calibration: Calibration, level: float) -> dict[str, Any]:
 
 
 def _band(calibration: Calibration, name: str, level: float) -> Bound:
-    """The half-width of a field's band, in its unit."""
+    """The half-width of a field's band in its unit, at a typical point."""
     own = calibration.fields[name]
     bound = bound_of(own.band, level)
-    value = None if bound.value is None else bound.value * own.scale
+    value = None if bound.value is None else bound.value * own.scale.typical
     return Bound(bound.samples, value, bound.reason)
 
 
 def _print(calibration: Calibration, level: float) -> None:
-    table = new_table(f"calibration on the {calibration.split} split")
+    who = "" if calibration.models == 1 else f" of {calibration.models} models together"
+    table = new_table(f"calibration{who} on the {calibration.split} split")
     for heading in ("of a new design", "bound", "samples"):
         table.add_column(heading, justify="right" if heading == "samples" else "left")
     share = percent(calibration.band_share)
@@ -124,7 +130,8 @@ def _print(calibration: Calibration, level: float) -> None:
     for name, own in calibration.fields.items():
         unit = "" if own.unit == "1" else f" {own.unit}"
         title = f"{name} at {share} of its points"
-        rows.append((title, "± {}" + unit, _band(calibration, name, level)))
+        form = "± {}" + unit + " in the median"
+        rows.append((title, form, _band(calibration, name, level)))
     for name, sizes in (calibration.forces.sizes() if calibration.forces else {}).items():
         rows.append((name.capitalize(), "± {}", bound_of(sizes, level)))
     for title, form, bound in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,6 +37,8 @@ from slipstream.evaluation.summary import (
     summarise,
 )
 from slipstream.evaluation.vtk_export import write_vtk_files
+from slipstream.inference.calibrate import CalibrationRequest, calibrate, lacks_calibration
+from slipstream.runs.calibration_file import write_calibration
 from slipstream.runs.config import FREE, OWN
 from slipstream.runs.evaluation_file import Evaluation, Protocol
 from slipstream.runs.folder import RunFolder, find_runs
@@ -88,6 +90,13 @@ def evaluate(
     again: Annotated[
         bool, typer.Option("--again", help="Evaluate again what was evaluated so before.")
     ] = False,
+    calibrated: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate/--no-calibrate",
+            help="Also calibrate runs that are not: all points of the validation split.",
+        ),
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Measure trained models on the test split, and save predictions for pictures.
@@ -124,17 +133,51 @@ def evaluate(
         for run, row in (zip(runs, rows, strict=True) if vtk else ())
         for file in write_vtk_files(run, row, store=store, meshes=meshes, slices=slices)
     ]
+    calibrations: dict[str, str] = {}
+    if calibrated:
+        with bar("calibrate") as advance:
+            calibrations = _calibrated(runs, request, advance)
     if as_json:
         evaluations = [_as_json(row) for row in rows]
-        output = {"evaluations": evaluations, "without_model": without}
+        output = {
+            "evaluations": evaluations,
+            "without_model": without,
+            "calibrations": calibrations,
+        }
         vtk_json = {"vtk": [{**asdict(file), "path": str(file.path)} for file in files]}
         print(json.dumps(output | (vtk_json if vtk else {}), indent=2))
         return
     _print(list(zip(runs, rows, strict=True)))
     for path in without:
         say(f"{path}: left out, no model yet")
+    for path, what in calibrations.items():
+        say(f"{path}: {what}")
     for file in files:
         say(f"Wrote {file.path}: {file.contents}.")
+
+
+def _calibrated(
+    runs: Sequence[RunFolder], request: EvaluationRequest, watch: Callable[[int, int], None]
+) -> dict[str, str]:
+    """Calibrate the runs that are not on their validation split; what became of each, by path."""
+    said = {}
+    for run in runs:
+        wanted = CalibrationRequest(
+            device=request.device, store=request.store, forces=request.forces
+        )
+        try:
+            if not lacks_calibration(run, wanted):
+                continue
+            calibration = calibrate([run], wanted, watch)
+        except ValueError as error:
+            said[str(run.path)] = f"not calibrated: {error}"
+            continue
+        file = write_calibration([run.path], calibration)
+        said[str(run.path)] = (
+            f"calibrated on {len(calibration.samples)} samples of the {calibration.split} split,"
+            f" for slipstream predict: {file.name}"
+        )
+    return said
 
 
 def _force_request(

@@ -90,6 +90,10 @@ def predict(
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Also the mixed tokens, NAME.tokens.safetensors.")
     ] = False,
+    bands: Annotated[
+        bool,
+        typer.Option("--bands", help="Also how wide the fields' bands are, of a calibrated model."),
+    ] = False,
     density: Annotated[
         str,
         typer.Option(
@@ -179,6 +183,8 @@ def predict(
     runs, meshes = _runs_and_meshes(places)
     models = as_ensemble(runs, device=device)
     calibrated = Calibrated(runs, models, level, base)
+    if bands:
+        wishes = replace(wishes, bands=calibrated.bands())
     outputs = _outputs(out, overwrite)
     named = _named(meshes, outputs)
     with bar(f"predict {len(named)} mesh{'es' if len(named) > 1 else ''}, percent") as advance:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
 BAND_SHARE = 0.9
 """The share of the points of a sample that must lie within its band."""
 
@@ -85,13 +86,12 @@ def band_promise(count: int, level: float) -> str:
     )
 
 
-def band_score(residuals: NDArray[Any], scale: float, share: float = BAND_SHARE) -> float:
+def band_score(residuals: NDArray[Any], scale: Floats | float, share: float = BAND_SHARE) -> float:
     """The least half-width, in units of `scale`, that has a share of a sample's points within it.
 
     `residuals` (N, c) are those of one field; of a vector their length counts. `scale` is one
-    constant for all points: the field's spread in training. The spread of an ensemble at each point
-    may be a better one, and would make the band narrow where the models agree. A residual that is
-    not finite is outside of every band; inf where too many are.
+    number, or one for each point (runs/band_scale.py). A residual that is not finite is outside of
+    every band; inf where too many are.
     """
     lengths = np.linalg.norm(np.asarray(residuals, np.float64), axis=1) / scale
     lengths = np.where(np.isfinite(lengths), lengths, np.inf)

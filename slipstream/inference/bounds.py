@@ -18,9 +18,11 @@ import numpy as np
 from slipstream.evaluation.calibration import (
     check_level,
     conformal_quantile,
+    percent,
     promise,
     too_few,
 )
+from slipstream.inference.bands import Band
 from slipstream.inference.predict import Choices
 from slipstream.runs.calibration_file import Calibration, ForceScores, Scores, read_calibration
 from slipstream.runs.ensemble import Ensemble
@@ -93,6 +95,22 @@ class Calibrated:
         other = _other_prediction(self._calibration, choices)
         if other:
             self._calibration, self._reason = None, other
+
+    def bands(self) -> tuple[Band, ...]:
+        """The band of each field. ValueError where there is no calibration, or it has too few
+        samples for the level."""
+        if self._calibration is None:
+            raise ValueError(f"--bands needs a calibration, got none: {self._reason}")
+        bands = []
+        for name, own in self._calibration.fields.items():
+            bound = bound_of(own.band, self._level)
+            if bound.value is None:
+                raise ValueError(
+                    f"--bands needs enough calibration samples for {percent(self._level)} of"
+                    f" {name}: {bound.reason} (--level)"
+                )
+            bands.append(Band(name, bound.value, own.scale))
+        return tuple(bands)
 
     def bounds(self, forces: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Bounds:
         """Of a mesh with these forces, as JSON; `given` are reference values that the user gave."""

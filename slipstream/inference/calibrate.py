@@ -1,4 +1,5 @@
-"""The calibration of a run's model: its errors on samples of a split, predicted as by `predict`.
+"""The calibration of a model, or of several that predict together: their errors on samples of a
+split, predicted as by `predict`.
 
 Bounds hold for a new design only where its prediction is made as those of the calibration were: all
 points, with tokens as `--density auto` chooses them.
@@ -7,8 +8,9 @@ points, with tokens as `--density auto` chooses them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +20,32 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from slipstream.data.batches import count_points
-from slipstream.data.store import Store, data_hash, split_hash
+from slipstream.data.store import PAIRS_OPTION, Store, data_hash, split_hash
 from slipstream.evaluation.calibration import BAND_SHARE, band_score
 from slipstream.evaluation.measure import variables
 from slipstream.evaluation.run_evaluation import open_data_of
 from slipstream.evaluation.sample_bodies import Bodies, Body, ForceRequest
+from slipstream.inference.bands import known_at_points
 from slipstream.inference.densities import token_points
-from slipstream.runs.calibration_file import Calibration, FieldScores, ForceScores, Scores
-from slipstream.runs.checkpoint import weights_hash
+from slipstream.runs.band_scale import fit_band_scale
+from slipstream.runs.calibration_file import (
+    Calibration,
+    FieldScores,
+    ForceScores,
+    Scores,
+    read_calibration,
+)
+from slipstream.runs.ensemble import Ensemble, as_ensemble, spread_of
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.force_records import SHOWN
-from slipstream.runs.model_file import TrainedModel, load_model
+from slipstream.runs.model_file import TrainedModel
 from slipstream.runs.stored_sample import StoredSample
 from slipstream.runs.streaming import PhysicalPoints, Streaming, gather
 from slipstream.runs.tokens import Tokens
 
 _REFERENCE = ("area", "density", "speed")
+MOST_TRAINING, MOST_POINTS = 32, 2048
+"""Training samples, and points of each, on which it is learned where errors are large."""
 Watch = Callable[[int, int], None]
 """Called with samples done and samples in all."""
 
@@ -49,38 +61,68 @@ class CalibrationRequest:
 
 
 def calibrate(
-    run: RunFolder, request: CalibrationRequest, watch: Watch = lambda done, total: None
+    runs: Sequence[RunFolder],
+    request: CalibrationRequest,
+    watch: Watch = lambda done, total: None,
 ) -> Calibration:
-    """Measure the scores of all samples of a split.
+    """Measure the scores of all samples of a split, of one run or of several that predict together.
 
-    ValueError where the run has no model, its data are missing or have changed, the split is empty
-    or that of the training, and where forces are asked for and no sample has them.
+    ValueError where a run has no model, its data are missing or have changed, runs have learned
+    from other data than the first, the split is empty or that of the training, and where forces
+    are asked for and no sample has them.
     """
-    trained = load_model(run.path, device=request.device)
-    store = open_data_of(trained, request.store, run)
+    models = as_ensemble([run.path for run in runs], device=request.device)
+    store = open_data_of(models.first, request.store, runs[0])
+    _check_same_data(models, runs)
     samples = _samples(store, request.split)
-    fields = {name: _Field(trained, name, columns) for name, columns in _channels(trained).items()}
-    forces = None if request.forces is None else _Forces(Bodies(trained, store, request.forces))
+    measured = _Measured(models, store)
+    names = variables(models.first.schema)
+    fields = {name: _Field(measured, name, columns) for name, columns in names.items()}
+    forces = (
+        None if request.forces is None else _Forces(Bodies(models.first, store, request.forces))
+    )
     for done, name in enumerate(samples, start=1):
-        sample = StoredSample(store, name)
-        values = predict_stored(trained, sample).numpy().astype(np.float64)
-        truth = sample.rows(0, sample.count).targets[0].numpy().astype(np.float64)
+        one = measured.sample(name)
         for field in fields.values():
-            field.add(name, values, truth)
+            field.add(one)
         if forces is not None:
-            forces.add(name, values)
+            forces.add(name, one.several.mean(0))
         watch(done, len(samples))
     return Calibration(
-        weights=weights_hash(dict(trained.model.named_parameters())),
+        weights=models.weights,
         data_hash=data_hash(store),
         split_hash=split_hash(store),
         split=request.split,
         density="auto",
         samples=samples,
+        models=len(models),
         band_share=BAND_SHARE,
         fields={name: field.scores() for name, field in fields.items()},
         forces=None if forces is None else forces.scores(),
     )
+
+
+def lacks_calibration(run: RunFolder, request: CalibrationRequest) -> bool:
+    """Whether a run has no calibration of its weights, or none of the coefficients that are asked;
+    one that cannot be read is none."""
+    weights = as_ensemble(run.path, device="cpu").weights
+    try:
+        known = read_calibration([run.path], weights)
+    except (ValueError, OSError):
+        return True
+    return known is None or (request.forces is not None and known.forces is None)
+
+
+def _check_same_data(models: Ensemble, runs: Sequence[RunFolder]) -> None:
+    """A sample that one of the models has learned from is no calibration sample."""
+    for run, model in zip(runs, models.members, strict=True):
+        for kind in ("data_hash", "split_hash"):
+            expected, got = models.first.about[kind], model.about[kind]
+            if expected != got:
+                raise ValueError(
+                    f"runs that are calibrated together must have learned from the same data and"
+                    f" splits, hash {expected[:12]} of {runs[0].path}, got {got[:12]} of {run.path}"
+                )
 
 
 def _samples(store: Store, split: str) -> tuple[str, ...]:
@@ -89,11 +131,12 @@ def _samples(store: Store, split: str) -> tuple[str, ...]:
     if not store.splits.get(split):
         have = ", ".join(name for name, ids in store.splits.items() if ids) or "none"
         raise ValueError(f"{store.path} must have samples in its split {split!r}, got {have}")
+    if PAIRS_OPTION in store.manifest.origin.options:
+        raise ValueError(
+            f"samples of a calibration must be independent of each other, got {store.path}, whose"
+            " samples are pairs of states of the same trajectories"
+        )
     return tuple(store.splits[split])
-
-
-def _channels(trained: TrainedModel) -> dict[str, tuple[int, ...]]:
-    return variables(trained.schema)
 
 
 @torch.no_grad()
@@ -120,22 +163,79 @@ def predict_stored(trained: TrainedModel, sample: StoredSample) -> Tensor:
     return trained.normaliser.targets.inverse(whole)[0].float().cpu()
 
 
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """A sample as predicted: rows by columns, as stored."""
+
+    name: str
+    several: NDArray[np.float64]
+    """(models, N, K)"""
+    truth: NDArray[np.float64]
+    known: NDArray[np.float64]
+    """What is known at each point, see `band_scale.terms`."""
+
+    def first(self, count: int) -> _Sample:
+        """Its first points, which are a random subset."""
+        several, truth, known = self.several[:, :count], self.truth[:count], self.known[:count]
+        return _Sample(self.name, several, truth, known)
+
+    def residuals(self, columns: list[int]) -> NDArray[np.float64]:
+        return self.several[..., columns].mean(0) - self.truth[:, columns]
+
+    def differing(self, columns: list[int]) -> NDArray[np.float64] | None:
+        own = self.several[..., columns]
+        return spread_of(own) if len(own) > 1 else None
+
+
+class _Measured:
+    """Predicts samples, and once some of the training."""
+
+    def __init__(self, models: Ensemble, store: Store) -> None:
+        self.models, self._store = models, store
+
+    def sample(self, name: str) -> _Sample:
+        sample, first = StoredSample(self._store, name), self.models.first
+        several = np.stack([predict_stored(one, sample).numpy() for one in self.models.members])
+        rows = sample.rows(0, sample.count)
+        mean = torch.from_numpy(several.mean(0, dtype=np.float64))
+        return _Sample(
+            name,
+            several.astype(np.float64),
+            rows.targets[0].numpy().astype(np.float64),
+            known_at_points(first, mean, None if rows.features is None else rows.features[0]),
+        )
+
+    @cached_property
+    def training(self) -> list[_Sample]:
+        """Some samples of the training, evenly over the split, and the first points of each."""
+        names = self._store.splits["train"]
+        chosen = np.unique(np.linspace(0, len(names) - 1, MOST_TRAINING).round().astype(int))
+        return [self.sample(names[k]).first(MOST_POINTS) for k in chosen]
+
+
 class _Field:
     """The scores of one target, a sample after another."""
 
-    def __init__(self, trained: TrainedModel, name: str, columns: tuple[int, ...]) -> None:
-        scales = [trained.normaliser.targets.scale[column] for column in columns]
-        self._columns, self._scale = list(columns), math.hypot(*scales)
-        self._unit = next(t.unit for t in trained.schema.targets if t.name == name)
-        self._errors: Scores = {}
-        self._band: Scores = {}
+    def __init__(self, measured: _Measured, name: str, columns: tuple[int, ...]) -> None:
+        first = measured.models.first
+        scales = [first.normaliser.targets.scale[column] for column in columns]
+        self._columns, self._errors, self._band = list(columns), Scores(), Scores()
+        self._unit = next(t.unit for t in first.schema.targets if t.name == name)
+        training = measured.training
+        apart = [one.differing(self._columns) for one in training]
+        self._scale = fit_band_scale(
+            [np.linalg.norm(one.residuals(self._columns), axis=1) for one in training],
+            [one.known for one in training],
+            None if len(measured.models) == 1 else [own for own in apart if own is not None],
+            math.hypot(*scales),
+        )
 
-    def add(self, sample: str, values: NDArray[Any], truth: NDArray[Any]) -> None:
-        residuals, true = (values - truth)[:, self._columns], truth[:, self._columns]
-        size = float(np.abs(true).sum())
+    def add(self, one: _Sample) -> None:
+        residuals, size = one.residuals(self._columns), np.abs(one.truth[:, self._columns]).sum()
         if size > 0:
-            self._errors[sample] = _stored(float(np.abs(residuals).sum()) / size)
-        self._band[sample] = _stored(band_score(residuals, self._scale))
+            self._errors[one.name] = _stored(float(np.abs(residuals).sum() / size))
+        scale = self._scale.at(one.known, one.differing(self._columns))
+        self._band[one.name] = _stored(band_score(residuals, scale))
 
     def scores(self) -> FieldScores:
         return FieldScores(self._errors, self._band, self._scale, self._unit)

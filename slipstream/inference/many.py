@@ -24,7 +24,6 @@ from slipstream.inference.mesh_fields import regions_of
 from slipstream.inference.output import planned_file, write_prediction_mesh
 from slipstream.inference.predict import Choices, predict, recipe_of
 from slipstream.inference.prediction import MeshPrediction
-from slipstream.inference.slice_arrays import slice_arrays
 from slipstream.inference.wishes import Wishes
 from slipstream.runs.ensemble import Ensemble, Models, as_ensemble
 
@@ -129,9 +128,7 @@ class _Job:
         self._check_free(files, last)
         prediction = predict(self._models, mesh.path, choices=choices)
         numbers = self._wishes.numbers(prediction)
-        extra = {}
-        if self._wishes.slices:
-            extra = slice_arrays(self._models.first, prediction, chunk=choices.chunk)
+        extra = self._wishes.arrays(self._models, prediction, choices.chunk)
         about = {"name": mesh.name, "key": key, "files": paths}
         append_record(self._outputs.records, _BEGUN, about)
         beside = [

@@ -28,9 +28,9 @@ def write_prediction_mesh(
     held = mesh_info(source, regions=prediction.regions).arrays
     taken = {info.name for info in held if info.location == prediction.location}
     arrays = prediction.named_arrays(taken)
-    units = prediction.array_units(arrays)
     for name, values in (extra or {}).items():
         arrays[free_name(name, "", taken | arrays.keys())] = values
+    units = prediction.array_units(arrays)
     return write_with_arrays(
         source,
         out,

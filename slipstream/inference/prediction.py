@@ -16,7 +16,7 @@ from slipstream.evaluation.forces import Forces
 from slipstream.inference.array_names import free_name, names_at
 from slipstream.inference.derived import coefficients
 from slipstream.inference.mesh_fields import InputChoices, MeshFields, regions_of
-from slipstream.runs.ensemble import Ensemble
+from slipstream.runs.ensemble import Ensemble, spread_of
 from slipstream.runs.model_file import TrainedModel
 from slipstream.runs.recipe import Recipe
 from slipstream.runs.tokens import Tokens
@@ -87,11 +87,11 @@ class MeshPrediction:
 
     @cached_property
     def spread(self) -> dict[str, NDArray[Any]]:
-        """How far several models differ at each row, (rows,): the standard deviation over them, of
-        a vector the root of the sum of its components' variances. Empty for one model."""
+        """How far several models differ at each row, (rows,), see `spread_of`; empty for one."""
+        names = self.members[0] if self.members else ()
         return {
-            name: _deviation([member[name] for member in self.members])
-            for name in (self.members[0] if self.members else ())
+            name: spread_of([member[name] for member in self.members]).astype(np.float32)
+            for name in names
         }
 
     def of_member(self, number: int) -> MeshPrediction:
@@ -186,12 +186,6 @@ def make_prediction(
 
 def _mean(several: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     return np.asarray(np.mean(several, axis=0, dtype=np.float64), np.float32)
-
-
-def _deviation(several: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    variances = np.var(several, axis=0, ddof=1, dtype=np.float64)
-    total = variances if variances.ndim == 1 else variances.sum(1)
-    return np.asarray(np.sqrt(total), np.float32)
 
 
 def _named(trained: TrainedModel, values: NDArray[np.float32]) -> dict[str, NDArray[Any]]:

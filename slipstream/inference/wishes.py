@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 from slipstream.core.files import write_bytes
 from slipstream.data.cards import read_table
 from slipstream.data.meshes import output_path, with_arrays, write_object
+from slipstream.inference.bands import Band
 from slipstream.inference.output import write_prediction_mesh
 from slipstream.inference.predict import Choices
 from slipstream.inference.prediction import MeshPrediction
 from slipstream.inference.prediction_forces import ForceWishes, prediction_forces
 from slipstream.inference.queries import Line, Plane, ask, ask_plane, ask_points, distance_along
+from slipstream.inference.slice_arrays import slice_arrays
 from slipstream.runs.ensemble import Ensemble
 
+Arrays = dict[str, NDArray[Any]]
 _TABLES = (".csv", ".tsv")
 _COMPONENTS = {1: ("",), 2: ("_x", "_y"), 3: ("_x", "_y", "_z")}
 
@@ -35,6 +38,15 @@ class Wishes:
     """Meshes, or tables with columns x, y and z."""
     slices: bool = False
     tokens: bool = False
+    bands: tuple[Band, ...] = ()
+    """Of fields, to be written as NAME_band."""
+
+    def arrays(self, models: Ensemble, prediction: MeshPrediction, chunk: int | None) -> Arrays:
+        """What is asked besides the fields, at the rows of the mesh, by name."""
+        arrays = {f"{band.field}_band": band.at(models, prediction) for band in self.bands}
+        if self.slices:
+            arrays |= slice_arrays(models.first, prediction, chunk=chunk)
+        return arrays
 
     def check(self, models: Ensemble) -> None:
         """Raise ValueError where something is asked of several models that only one has."""

@@ -65,8 +65,8 @@ def _at_points(w: Tensor, tokens: Tensor) -> Tensor:
 
 
 def _sums(membership: Membership, raw: Tensor, w: Tensor, values: Tensor) -> TokenSums:
-    """Sums in fp32 at least, of products of numbers that autocast has rounded where it is on: in the
-    backward pass too, where a gradient is a factor."""
+    """Sums in fp32 at least, of products of numbers that autocast has rounded where it is on. In a
+    backward pass a gradient is such a number too."""
     wide = torch.promote_types(values.dtype, torch.float32)
     normalizer = raw.to(wide).logsumexp(-2) if membership.over == "points" else None
     mass = w.to(wide).sum(-2)

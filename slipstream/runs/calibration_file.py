@@ -1,7 +1,8 @@
 """RUN/calibration.json: the errors of a run's model on samples that it has not learned from.
 
-Schema 2: the fields of `Calibration`. All scores are stored, so that bounds of any level can be
-made of them (`evaluation/calibration.py`). A calibration is of the weights whose hash it has.
+Schema 3: the fields of `Calibration`. All scores are stored, so that bounds of any level can be
+made of them (`evaluation/calibration.py`). A calibration is of the weights whose hash it has. That
+of several runs that predict together is calibration-HASH.json beside one of them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from pathlib import Path
 
 from slipstream.core.files import json_text, naming_file, read_json, remove_partials, write_text
 from slipstream.core.schemas import parsed
+from slipstream.runs.band_scale import BandScale
 
 NAME = "calibration.json"
-SCHEMA = 2
+SCHEMA = 3
 Scores = dict[str, float | None]
 """By sample; None where a score is infinite, since the prediction is not finite."""
 Range = tuple[float, float]
@@ -27,13 +29,11 @@ class FieldScores:
     errors: Scores
     """Relative L1 error over all points; samples whose truth is 0 at every point are not here."""
     band: Scores
-    """`band_score`: the half-width, in units of `scale`, with `band_share` of the points within."""
-    scale: float
-    """The spread of the target in training: of a vector, the root of the sum of its variances. A
-    component that is constant in training counts as 1, as the normaliser has it; the half-width in
-    physical units, score times scale, does not depend on it."""
+    """`band_score`: the half-width, in units of `scale` at each point, with `band_share` of the
+    points within."""
+    scale: BandScale
     unit: str
-    """Of `scale`."""
+    """Of the field as stored, and of its scale."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ class Calibration:
     density: str
     """Where the tokens came from, as in `slipstream predict --density`."""
     samples: tuple[str, ...]
+    models: int
+    """How many predict together."""
     band_share: float
     fields: dict[str, FieldScores]
     forces: ForceScores | None
@@ -123,8 +125,10 @@ def _check_scores(calibration: Calibration) -> None:
     named: list[tuple[str, Scores]] = []
     for name, field in calibration.fields.items():
         named += [(f"errors of {name}", field.errors), (f"band of {name}", field.band)]
-        if not field.scale > 0:
-            raise ValueError(f"the scale of {name} must be above 0, got {field.scale}")
+        if not (field.scale.spread > 0 and field.scale.low <= field.scale.high):
+            raise ValueError(
+                f"the scale of {name} must have a spread above 0 and low <= high, got {field.scale}"
+            )
     for place, scores in named:
         for sample, score in scores.items():
             if score is not None and score < 0:

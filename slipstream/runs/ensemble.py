@@ -13,6 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from slipstream.data.store import Schema
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.model_file import TrainedModel, load_model
@@ -76,6 +79,13 @@ def as_ensemble(models: Models, *, device: str = "auto") -> Ensemble:
         one if isinstance(one, TrainedModel) else load_model(one, device=device) for one in several
     )
     return Ensemble(tuple(loaded))
+
+
+def spread_of(several: Sequence[NDArray[Any]] | NDArray[Any]) -> NDArray[np.float64]:
+    """How far several models differ at each row: the standard deviation over them, of a vector the
+    root of the sum of its components' variances. `several` are (rows,) or (rows, components)."""
+    variances = np.var(several, axis=0, ddof=1, dtype=np.float64)
+    return np.asarray(np.sqrt(variances if variances.ndim == 1 else variances.sum(1)))
 
 
 def _differences(first: TrainedModel, other: TrainedModel) -> Iterator[str]:
