@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from slipstream.data.cards import is_openfoam
 from slipstream.data.geometry import points_to_cells
 from slipstream.data.meshes import is_case
-from slipstream.evaluation.force_conventions import find_conventions, stated_form
+from slipstream.evaluation.force_conventions import Conventions, find_conventions, stated_form
 from slipstream.evaluation.force_faces import Faces, outward_faces
 from slipstream.evaluation.force_reference import FlowReference
 from slipstream.evaluation.forces import Forces, surface_forces
@@ -45,9 +45,15 @@ class PredictedForces:
 
 
 def prediction_forces(
-    prediction: MeshPrediction, choices: ForceWishes | None = None
+    prediction: MeshPrediction,
+    choices: ForceWishes | None = None,
+    *,
+    conventions: Conventions | None = None,
 ) -> PredictedForces:
-    """Raises ValueError where the model predicts no pressure on a surface, or not on all of it."""
+    """Forces of the fields; `conventions` are found where they are not given.
+
+    Raises ValueError where the model predicts no pressure on a surface, or not on all of it.
+    """
     choices = choices or ForceWishes()
     recipe = prediction.recipe
     pressure, shear = recipe.target_of("pressure"), recipe.target_of("shear")
@@ -72,7 +78,7 @@ def prediction_forces(
     on_faces = (
         None if values[1] is None else faces.values("shear", values[1], prediction.location, 3)
     )
-    conventions, warnings = find_conventions(
+    own, warnings = find_conventions(
         stated[0],
         stated[1],
         on_faces,
@@ -81,12 +87,12 @@ def prediction_forces(
         flip_shear=choices.flip_shear,
         openfoam=shear is not None and is_openfoam(shear.arrays_as_read),
     )
-
+    used = conventions or own
     warnings = [*_gaps(prediction, faces), *warnings]
 
     def forces(p: NDArray[Any], tau: NDArray[Any] | None) -> Forces:
         where = prediction.location
-        sums = surface_forces(faces.mesh, p, tau, where, reference, conventions, faces=faces)
+        sums = surface_forces(faces.mesh, p, tau, where, reference, used, faces=faces)
         return replace(sums, warnings=(*warnings, *sums.warnings))
 
     known = prediction.truth.keys()

@@ -101,9 +101,11 @@ class Wishes:
         numbers = {"forces": forces.predicted.to_json(), "true_forces": true}
         if not prediction.members:
             return numbers
+        stated = forces.predicted.conventions
+        members = map(prediction.of_member, range(len(prediction.members)))
         several = [
-            prediction_forces(prediction.of_member(k), self.forces).predicted.coefficients
-            for k in range(len(prediction.members))
+            prediction_forces(one, self.forces, conventions=stated).predicted.coefficients
+            for one in members
         ]
         spread = {
             name: float(np.std([one[name] for one in several], ddof=1)) for name in several[0]

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from slipstream.data.store import open_store
+from slipstream.inference.bands import known_at_points
 from slipstream.inference.bounds import bound_of, why_no_interval
 from slipstream.inference.calibrate import predict_stored
 from slipstream.inference.densities import token_points
@@ -89,8 +90,11 @@ def test_scores_are_errors_by_hand(made: Path, run: Path, command: Command) -> N
         assert tau.errors[sample] == pytest.approx(wrong[:, 1:].sum() / np.abs(truth[:, 1:]).sum())
         width = p.band[sample]
         assert width is not None
-        assert np.mean(wrong[:, 0] <= width * p.scale * (1 + 1e-9)) >= 0.9
-        assert np.mean(wrong[:, 0] < width * p.scale * (1 - 1e-9)) < 0.9
+        known = known_at_points(trained, torch.from_numpy(values), torch.from_numpy(rows[:, 3:6]))
+        widths = width * p.scale.at(known)
+        assert widths.std() > 0
+        assert np.mean(wrong[:, 0] <= widths * (1 + 1e-9)) >= 0.9
+        assert np.mean(wrong[:, 0] < widths * (1 - 1e-9)) < 0.9
         mesh = body(number)
         centres = np.asarray(mesh.points, np.float64)[mesh.regular_faces].mean(1)
         order = np.linalg.norm(centres[:, None] - rows[None, :, :3], axis=-1).argmin(1)
@@ -99,14 +103,14 @@ def test_scores_are_errors_by_hand(made: Path, run: Path, command: Command) -> N
         assert calibration.forces.residuals["cd"][sample] == pytest.approx(cd - true, rel=1e-4)
     training = np.concatenate([store.array(n)[:, -4:] for n in ("0", "1", "2")]).astype(float)
     spread = np.where(np.ptp(training, axis=0) > 0, training.std(0), 1.0)  # tau_z is 0 everywhere
-    assert calibration.fields["p"].scale == pytest.approx(spread[0], rel=1e-4)
-    vector = calibration.fields["wallShearStress"].scale
+    assert calibration.fields["p"].scale.spread == pytest.approx(spread[0], rel=1e-4)
+    vector = calibration.fields["wallShearStress"].scale.spread
     assert vector == pytest.approx(np.sqrt((spread[1:] ** 2).sum()), rel=1e-4)
     largest = max(s for s in calibration.fields["p"].errors.values() if s is not None)
     assert shown["fields"]["p"] == {"samples": 3, "value": largest, "reason": ""}
-    scale = calibration.fields["p"].scale
+    typical = calibration.fields["p"].scale.typical
     assert shown["bands"]["p"]["value"] == pytest.approx(
-        scale * max(s for s in calibration.fields["p"].band.values() if s is not None)
+        typical * max(s for s in calibration.fields["p"].band.values() if s is not None)
     )
 
 
@@ -251,7 +255,7 @@ def test_the_file_is_read_back_and_damage_is_refused(run: Path, command: Command
         write_calibration([run], replace(calibration, fields=broken))
         with pytest.raises(ValueError, match="errors of p: "):
             read_calibration([run], weights)
-    for text in ("[]", "{", '{"schema": 1}', '{"schema": 2}', '{"schema": 2, "calibration": {}}'):
+    for text in ("[]", "{", '{"schema": 2}', '{"schema": 3}', '{"schema": 3, "calibration": {}}'):
         file.write_text(text)
         with pytest.raises(ValueError, match=r"calibration\.json"):
             read_calibration([run], weights)
