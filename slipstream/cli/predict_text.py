@@ -54,6 +54,9 @@ def _cells(result: MeshResult) -> dict[str, str]:
                 cells[f"{title}{name.capitalize()}"] = f"{forces['coefficients'][name]:.4f}"
                 if not title:
                     cells[name.capitalize()] += half_width(result.bounds, name)
+                if not title and name in result.coefficient_spread:
+                    spread = result.coefficient_spread[name]
+                    cells[f"{name.capitalize()}, spread of the models"] = f"{spread:.4f}"
     if result.forces and not result.forces["coefficients"]:
         force = ", ".join(f"{part:.4g}" for part in result.forces["total"])
         cells[f"force [{result.forces['unit']}]"] = force

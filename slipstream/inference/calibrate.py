@@ -10,23 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from slipstream.data.batches import count_points
 from slipstream.data.store import PAIRS_OPTION, Store, data_hash, split_hash
 from slipstream.evaluation.calibration import BAND_SHARE, band_score
 from slipstream.evaluation.measure import variables
 from slipstream.evaluation.run_evaluation import open_data_of
 from slipstream.evaluation.sample_bodies import Bodies, Body, ForceRequest
-from slipstream.inference.bands import known_at_points
-from slipstream.inference.densities import token_points
+from slipstream.inference.stored_predictions import PredictedSample, PredictedSamples
 from slipstream.runs.band_scale import fit_band_scale
 from slipstream.runs.calibration_file import (
     Calibration,
@@ -35,17 +30,11 @@ from slipstream.runs.calibration_file import (
     Scores,
     read_calibration,
 )
-from slipstream.runs.ensemble import Ensemble, as_ensemble, spread_of
+from slipstream.runs.ensemble import Ensemble, as_ensemble
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.force_records import SHOWN
-from slipstream.runs.model_file import TrainedModel
-from slipstream.runs.stored_sample import StoredSample
-from slipstream.runs.streaming import PhysicalPoints, Streaming, gather
-from slipstream.runs.tokens import Tokens
 
 _REFERENCE = ("area", "density", "speed")
-MOST_TRAINING, MOST_POINTS = 32, 2048
-"""Training samples, and points of each, on which it is learned where errors are large."""
 Watch = Callable[[int, int], None]
 """Called with samples done and samples in all."""
 
@@ -75,7 +64,7 @@ def calibrate(
     store = open_data_of(models.first, request.store, runs[0])
     _check_same_data(models, runs)
     samples = _samples(store, request.split)
-    measured = _Measured(models, store)
+    measured = PredictedSamples(models, store)
     names = variables(models.first.schema)
     fields = {name: _Field(measured, name, columns) for name, columns in names.items()}
     forces = (
@@ -139,84 +128,10 @@ def _samples(store: Store, split: str) -> tuple[str, ...]:
     return tuple(store.splits[split])
 
 
-@torch.no_grad()
-def predict_stored(trained: TrainedModel, sample: StoredSample) -> Tensor:
-    """The targets at all rows of a sample, as stored (N, K), as `predict` makes them of a mesh."""
-    recipe, rows = trained.recipe, sample.count
-    points = trained.config.data.points
-    draw = recipe.points.draw.most if recipe else count_points(points, rows, sample.name)
-    chosen = token_points(rows, draw, "auto")
-    streaming = Streaming(trained, normalised=True)
-    values, write = gather(rows, 1, trained.schema.target_dim, trained.config.dtype)
-    if chosen.subsets:
-        coords, features = sample.rows(0, rows).inputs
-        several = [
-            streaming.encode(
-                PhysicalPoints.of(coords[:, own], None if features is None else features[:, own])
-            )
-            for own in map(torch.from_numpy, chosen.subsets)
-        ]
-        streaming.decode(sample.points(), Tokens.mean(several, chosen.text), write)
-    else:
-        streaming.predict(sample.points(), write)
-    whole = values.to(trained.device)
-    return trained.normaliser.targets.inverse(whole)[0].float().cpu()
-
-
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """A sample as predicted: rows by columns, as stored."""
-
-    name: str
-    several: NDArray[np.float64]
-    """(models, N, K)"""
-    truth: NDArray[np.float64]
-    known: NDArray[np.float64]
-    """What is known at each point, see `band_scale.terms`."""
-
-    def first(self, count: int) -> _Sample:
-        """Its first points, which are a random subset."""
-        several, truth, known = self.several[:, :count], self.truth[:count], self.known[:count]
-        return _Sample(self.name, several, truth, known)
-
-    def residuals(self, columns: list[int]) -> NDArray[np.float64]:
-        return self.several[..., columns].mean(0) - self.truth[:, columns]
-
-    def differing(self, columns: list[int]) -> NDArray[np.float64] | None:
-        own = self.several[..., columns]
-        return spread_of(own) if len(own) > 1 else None
-
-
-class _Measured:
-    """Predicts samples, and once some of the training."""
-
-    def __init__(self, models: Ensemble, store: Store) -> None:
-        self.models, self._store = models, store
-
-    def sample(self, name: str) -> _Sample:
-        sample, first = StoredSample(self._store, name), self.models.first
-        several = np.stack([predict_stored(one, sample).numpy() for one in self.models.members])
-        rows = sample.rows(0, sample.count)
-        mean = torch.from_numpy(several.mean(0, dtype=np.float64))
-        return _Sample(
-            name,
-            several.astype(np.float64),
-            rows.targets[0].numpy().astype(np.float64),
-            known_at_points(first, mean, None if rows.features is None else rows.features[0]),
-        )
-
-    @cached_property
-    def training(self) -> list[_Sample]:
-        """Some samples of the training, evenly over the split, and the first points of each."""
-        names = self._store.splits["train"]
-        chosen = np.unique(np.linspace(0, len(names) - 1, MOST_TRAINING).round().astype(int))
-        return [self.sample(names[k]).first(MOST_POINTS) for k in chosen]
-
-
 class _Field:
     """The scores of one target, a sample after another."""
 
-    def __init__(self, measured: _Measured, name: str, columns: tuple[int, ...]) -> None:
+    def __init__(self, measured: PredictedSamples, name: str, columns: tuple[int, ...]) -> None:
         first = measured.models.first
         scales = [first.normaliser.targets.scale[column] for column in columns]
         self._columns, self._errors, self._band = list(columns), Scores(), Scores()
@@ -230,12 +145,16 @@ class _Field:
             math.hypot(*scales),
         )
 
-    def add(self, one: _Sample) -> None:
-        residuals, size = one.residuals(self._columns), np.abs(one.truth[:, self._columns]).sum()
+    def add(self, one: PredictedSample) -> None:
+        residuals, size = (
+            one.residuals(self._columns),
+            float(np.abs(one.truth[:, self._columns].astype(np.float64)).sum()),
+        )
         if size > 0:
             self._errors[one.name] = _stored(float(np.abs(residuals).sum() / size))
-        scale = self._scale.at(one.known, one.differing(self._columns))
-        self._band[one.name] = _stored(band_score(residuals, scale))
+        few = one.described
+        scale = self._scale.at(few.known, few.differing(self._columns))
+        self._band[one.name] = _stored(band_score(residuals[: len(scale)], scale))
 
     def scores(self) -> FieldScores:
         return FieldScores(self._errors, self._band, self._scale, self._unit)

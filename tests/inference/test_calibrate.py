@@ -15,9 +15,9 @@ import torch
 from slipstream.data.store import open_store
 from slipstream.inference.bands import known_at_points
 from slipstream.inference.bounds import bound_of, why_no_interval
-from slipstream.inference.calibrate import predict_stored
 from slipstream.inference.densities import token_points
 from slipstream.inference.predict import predict
+from slipstream.inference.stored_predictions import predict_stored
 from slipstream.runs.calibration_file import (
     Calibration,
     ForceScores,

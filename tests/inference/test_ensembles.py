@@ -14,10 +14,10 @@ import pyvista as pv
 import torch
 
 from slipstream.data.store import open_store
-from slipstream.inference.bands import Band, known_at_points
-from slipstream.inference.calibrate import predict_stored
+from slipstream.inference.bands import known_at_points
 from slipstream.inference.predict import predict
 from slipstream.inference.prediction_forces import ForceWishes, prediction_forces
+from slipstream.inference.stored_predictions import predict_stored
 from slipstream.runs.calibration_file import calibration_file, read_calibration
 from slipstream.runs.ensemble import as_ensemble, spread_of
 from slipstream.runs.model_file import load_model, write_model
@@ -110,21 +110,6 @@ def test_the_command_writes_one_output_with_spreads_and_bands(
     again = command("predict", *reversed(runs), mesh, "--out", out, "--bands", "--level", 0.75,
                     *forces, *CPU)  # fmt: skip
     assert "(kept)" in again.out  # the order of the runs is of no account
-
-
-def test_bands_are_in_the_units_of_the_prediction(made: Path) -> None:
-    """A target that the card divides is stored in other units than it is predicted in."""
-    mesh = made / "raw" / "5.vtp"
-    models, p = as_ensemble(made / "run", device="cpu"), predict(made / "run", mesh)
-    scale = 3.0
-    band = Band("p", 2.0, _one_width(scale))
-    np.testing.assert_allclose(band.at(models, p), 2.0 * scale, rtol=1e-6)
-
-
-def _one_width(spread: float) -> Any:
-    from slipstream.runs.band_scale import BandScale
-
-    return BandScale(spread, (), 0.0, 0.0, spread)
 
 
 def test_models_that_do_not_fit_together_are_refused(

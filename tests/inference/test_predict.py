@@ -12,11 +12,14 @@ import pyvista as pv
 import torch
 
 import slipstream
+from slipstream.inference.bands import Band
 from slipstream.inference.densities import token_points
 from slipstream.inference.mesh_fields import InputChoices
 from slipstream.inference.predict import Choices
 from slipstream.inference.queries import Line, Plane, ask, ask_plane, ask_points
 from slipstream.inference.slice_arrays import slice_arrays
+from slipstream.runs.band_scale import BandScale
+from slipstream.runs.ensemble import as_ensemble
 from slipstream.runs.model_file import TrainedModel, load_model
 from slipstream.runs.recipe import CoordinateRecipe
 from slipstream.runs.tokens import load_tokens
@@ -83,6 +86,12 @@ def test_a_card_with_everything(carded_run: Path) -> None:
     np.testing.assert_allclose(p.fields["p"], expected[:, 0], rtol=2e-3, atol=2e-3)
     # What the card divided by 0.5 rho U^2 comes back in Pa.
     np.testing.assert_allclose(p.fields["cp"], expected[:, 4], rtol=2e-3, atol=0.5)
+    # So does the band of what was divided, and no other.
+    one_width, models = BandScale(0.3, (), 0.0, 0.0, 0.3), as_ensemble(trained)
+    pascals = 0.5 * 1.2 * 21.0**2
+    for name, factor in (("cp", pascals), ("p", 1.0)):
+        band = Band(name, 2.0, one_width).at(models, p)
+        np.testing.assert_allclose(band, 0.6 * factor, rtol=1e-6)
     with pytest.raises(
         ValueError, match=r"the parameter speed \[m/s\] must be given \(--set speed="
     ):
@@ -104,6 +113,8 @@ def test_rows_that_cannot_be_predicted_are_nan_and_add_nothing(surface_model: Tr
     p = slipstream.predict(surface_model, flat, U_inf=21.0)
     whole = slipstream.predict(surface_model, mesh, U_inf=21.0)
     assert np.isnan(p.fields["p"][-1]) and p.rows == mesh.n_cells + 1
+    band = Band("p", 2.0, BandScale(0.3, (), 0.0, 0.0, 0.3)).at(as_ensemble(surface_model), p)
+    assert np.isnan(band[-1]) and np.isfinite(band[:-1]).all()
     np.testing.assert_allclose(p.fields["p"][:-1], whole.fields["p"], rtol=1e-5, atol=1e-5)
     assert "1 of 321 cells of the mesh have no normal" in p.warnings[0]
     assert p.forces(area=1.0).cd == pytest.approx(whole.forces(area=1.0).cd, abs=1e-6)
