@@ -3,9 +3,11 @@
     python benchmarks/results.py                     print the tables
     python benchmarks/results.py add FILE.jsonl ...  take records of `slipstream bench` over
 
-`add` puts the rows of FILE.jsonl into records/h200/FILE.jsonl. Of the rows of one name the newest
-stays that passed its gate; the older ones are in the history of this repository. A parity.jsonl
-takes the place of the one before, compressed.
+`add` puts the rows of FILE.jsonl, or of FILE-reference.jsonl, into records/h200/FILE.jsonl, and
+those in which our reference was timed into records/h200/reference.jsonl too, so that a newer row
+without it does not take their ratio away. Of the rows of one name the newest stays that passed its
+gate; the older ones are in the history of this repository. A parity.jsonl takes the place of the
+one before, compressed.
 """
 
 from __future__ import annotations
@@ -54,11 +56,17 @@ def add(file: Path) -> None:
         kept = H200 / "parity.jsonl.xz"
         kept.write_bytes(lzma.compress(file.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
         return
-    kept = H200 / file.name
     records, kind = read(file), "streaming" if file.name == "streaming.jsonl" else "bench"
     for record in records:
         if record["kind"] != kind:
             raise ValueError(f"{file} must hold records of kind {kind!r}, got {record['kind']!r}")
+    put(records, H200 / f"{file.stem.removesuffix('-reference')}.jsonl")
+    if kind == "bench":
+        put([row for row in records if "reference" in row["results"]], H200 / "reference.jsonl")
+
+
+def put(records: list[Record], kept: Path) -> None:
+    """Add records to a file, of which the newest of a name stay."""
     rows = newest((read(kept) if kept.exists() else []) + records)
     kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
@@ -77,14 +85,13 @@ def tables() -> dict[str, list[str]]:
     others = [record for record in model if record not in baseline]
     names = {record["name"] for record in memory}
     beside = [row for row in read(H200 / "memory-beside.jsonl") if row["name"] not in names]
-    with_reference = [record for record in model + layer if "reference" in record["results"]]
     return {
         "The full model": beside_flashslice(baseline),
         "Variants of the full model": beside_flashslice(others),
         "One layer": beside_flashslice(layer),
         "Depths and slice counts": beside_flashslice(memory),
         "Memory alone": beside_flashslice(beside, times=False),
-        "Against our own eager reference": beside_reference(with_reference),
+        "Against our own eager reference": beside_reference(read(H200 / "reference.jsonl")),
         "On a CPU": beside_peers_on_a_cpu(read(CPU / "cpu.jsonl")),
         "Streaming on a CPU": streamed(read(CPU / "streaming.jsonl")),
     }
