@@ -3,9 +3,11 @@
     python benchmarks/results.py                     print the tables
     python benchmarks/results.py add FILE.jsonl ...  take records of `slipstream bench` over
 
-`add` puts the rows of FILE.jsonl into records/h200/FILE.jsonl. Of the rows of one name the newest
-stays that passed its gate; the older ones are in the history of this repository. A parity.jsonl
-takes the place of the one before, compressed.
+`add` puts the rows of FILE.jsonl, or of FILE-reference.jsonl, into records/h200/FILE.jsonl, and
+those in which our reference was timed into records/h200/reference.jsonl too, so that a newer row
+without it does not take their ratio away. Of the rows of one name the newest stays that passed its
+gate; the older ones are in the history of this repository. A parity.jsonl takes the place of the
+one before, compressed.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ HANDICAPS = {
 }
 """What our eager reference did too often before it was repaired; other variants: nothing."""
 REPAIRED = "2026-11-18"
+SINCE = "sums in fp32 without tensor cores"
+"""What it does slowly since, under autocast, in variants that have sums over the points."""
 
 
 def main(arguments: list[str]) -> None:
@@ -54,11 +58,17 @@ def add(file: Path) -> None:
         kept = H200 / "parity.jsonl.xz"
         kept.write_bytes(lzma.compress(file.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
         return
-    kept = H200 / file.name
     records, kind = read(file), "streaming" if file.name == "streaming.jsonl" else "bench"
     for record in records:
         if record["kind"] != kind:
             raise ValueError(f"{file} must hold records of kind {kind!r}, got {record['kind']!r}")
+    put(records, H200 / f"{file.stem.removesuffix('-reference')}.jsonl")
+    if kind == "bench":
+        put([row for row in records if "reference" in row["results"]], H200 / "reference.jsonl")
+
+
+def put(records: list[Record], kept: Path) -> None:
+    """Add records to a file, of which the newest of a name stay."""
     rows = newest((read(kept) if kept.exists() else []) + records)
     kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
@@ -77,15 +87,15 @@ def tables() -> dict[str, list[str]]:
     others = [record for record in model if record not in baseline]
     names = {record["name"] for record in memory}
     beside = [row for row in read(H200 / "memory-beside.jsonl") if row["name"] not in names]
-    with_reference = [record for record in model + layer if "reference" in record["results"]]
     return {
         "The full model": beside_flashslice(baseline),
         "Variants of the full model": beside_flashslice(others),
         "One layer": beside_flashslice(layer),
         "Depths and slice counts": beside_flashslice(memory),
         "Memory alone": beside_flashslice(beside, times=False),
-        "Against our own eager reference": beside_reference(with_reference),
+        "Against our own eager reference": beside_reference(read(H200 / "reference.jsonl")),
         "On a CPU": beside_peers_on_a_cpu(read(CPU / "cpu.jsonl")),
+        "Streaming on a GPU": streamed_on_a_gpu(read(H200 / "streaming.jsonl")),
         "Streaming on a CPU": streamed(read(CPU / "streaming.jsonl")),
     }
 
@@ -116,10 +126,17 @@ def beside_reference(records: list[Record]) -> list[str]:
         share = quotient(ours, eager, "peak_gb")
         less = f"{100 * (1 - ours['peak_gb'] / eager['peak_gb']):.0f} %" if share else ""
         cells = [cell(ours), cell(eager), quotient(eager, ours, "ms"), less]
-        old = record["time"] < REPAIRED
-        cells.append(HANDICAPS.get(record["case"]["variant"], "none") if old else "none")
+        cells.append(handicap(record))
         lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
     return lines
+
+
+def handicap(record: Record) -> str:
+    """What made the reference of a record slower than an eager Transolver has to be."""
+    variant, dtype = record["case"]["variant"], record["case"]["dtype"]
+    if record["time"] < REPAIRED:
+        return HANDICAPS.get(variant, "none")
+    return SINCE if dtype == "bf16" and not variant.startswith("mlp-only") else "none"
 
 
 def beside_peers_on_a_cpu(records: list[Record]) -> list[str]:
@@ -150,6 +167,26 @@ def streamed(records: list[Record]) -> list[str]:
         parked = 0 if result["place"] == "recompute" else result["parked_gb"]
         cells = [f"{parked:.2f}", f"{1000 * result['peak_gb']:.0f}", f"{result['cpu_s']:.0f}"]
         cells += [f"{result['points_per_cpu_second']:,.0f}", f"{result['wall_s']:.0f}"]
+        lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
+    return lines
+
+
+def streamed_on_a_gpu(records: list[Record]) -> list[str]:
+    """Memory of the device, time, and one pass over the same points where it was taken."""
+    lines = [
+        "| case | parked, GB | peak above the model, GB | s | points per s"
+        " | one pass: s (GB), relative distance | commit |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for record in records:
+        result = record["result"]
+        parked = 0 if result["place"] == "recompute" else result["parked_gb"]
+        cells = [f"{parked:.1f}", f"{result['peak_gb']:.2f}", f"{result['wall_s']:.1f}"]
+        cells.append(f"{result['points_per_second']:,.0f}")
+        one = result.get("one_pass")
+        cells.append(
+            f"{one['wall_s']:.1f} ({one['peak_gb']:.1f}), {one['distance']:.1e}" if one else ""
+        )
         lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
     return lines
 

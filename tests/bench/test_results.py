@@ -113,6 +113,20 @@ def test_of_a_name_the_newest_is_kept_that_passed_its_gate() -> None:
     assert {(row["name"], row["time"]) for row in kept} == {("a", "2"), ("b", "1")}
 
 
+def test_a_newer_row_without_a_reference_leaves_the_older_ratio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = script()["add"]
+    monkeypatch.setitem(add.__globals__, "H200", tmp_path)
+    for file, time, results in (("model-reference", "1", {"reference": {}}), ("model", "2", {})):
+        given = tmp_path / "given" / f"{file}.jsonl"
+        given.parent.mkdir(exist_ok=True)
+        given.write_text(json.dumps({**row("a", time), "kind": "bench", "results": results}))
+        add(given)
+    kept = {file.stem: json.loads(file.read_text())["time"] for file in tmp_path.glob("*.jsonl")}
+    assert kept == {"model": "2", "reference": "1"}
+
+
 def test_an_archive_holds_all_but_predictions_and_is_the_same_again(tmp_path: Path) -> None:
     archive = runpy.run_path(str(REPRODUCTION / "archive.py"))
     run = tmp_path / "given/records/study/runs/a"
