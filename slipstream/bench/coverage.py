@@ -1,8 +1,9 @@
 """Whether the bounds of a calibration hold as often as they promise, on samples never seen.
 
 Models are trained on a built-in problem, one and several together, and all samples of a large test
-split are predicted. Then calibration samples are drawn from one part of it, many times, and what
-they promise is counted on the other part. Two problems: `flow`, pressure and velocity on bodies in
+split are predicted. Then calibration samples are drawn from it, many times, and what they promise
+is counted on fresh ones: others in each draw, and, harder, the same ones in all draws, which are
+no better than they happen to be. Two problems: `flow`, pressure and velocity on bodies in
 potential flow, and `halves`, the pressure on front halves of such bodies, whose drag is not zero.
 """
 
@@ -40,9 +41,9 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 PROBLEMS: tuple[Problem, ...] = ("flow", "halves")
 SPLITS = {"train": 256, "val": 40, "test": 464}
 DRAWS = 20
-"""Sets of calibration samples, drawn from the pool."""
+"""Sets of calibration samples."""
 FRESH = 224
-"""Test samples on which promises are counted; the others are the pool."""
+"""Test samples on which promises are counted."""
 _FLOOR = 0.03
 """Added to the spread of the models where a band is measured in it, as a share of the field's."""
 _FLOW = {"panels": 720, "bodies": [1, 1], "inflow": "varying"}
@@ -100,8 +101,8 @@ def _measured(case: CoverageCase, folder: Path, runs: Sequence[RunFolder]) -> di
         forces = ForceRequest(folder / "meshes", {**REFERENCE, "drag": None, "lift": None})
     calibration = calibrate(runs, CalibrationRequest(split="test", forces=forces, device="cpu"))
     scores = _scores(calibration)
-    splits = list(_draws(case, len(calibration.samples)))
-    counted = {name: _counted(case, own, splits) for name, own in scores.items()}
+    splits = _draws(case, len(calibration.samples), fixed=False)
+    fixed = _draws(case, len(calibration.samples), fixed=True)
     models = as_ensemble([run.path for run in runs], device="cpu")
     return {
         "problem": case.problem,
@@ -112,8 +113,14 @@ def _measured(case: CoverageCase, folder: Path, runs: Sequence[RunFolder]) -> di
         "draws": DRAWS,
         "fresh": FRESH,
         "expected": rank(case.calibration, case.level) / (case.calibration + 1),
-        "deviation": _deviation(case),
-        "coverage": counted,
+        "deviation": _deviation(case, fixed=False),
+        "coverage": {
+            name: _counted(case, own, splits, fixed=False) for name, own in scores.items()
+        },
+        "deviation_fixed": _deviation(case, fixed=True),
+        "coverage_fixed": {
+            name: _counted(case, own, fixed, fixed=True) for name, own in scores.items()
+        },
         "half_widths": _half_widths(case, models, runs[0], calibration, splits),
     }
 
@@ -132,19 +139,27 @@ def _scores(calibration: Calibration) -> dict[str, NDArray[np.float64]]:
     }
 
 
-def _draws(case: CoverageCase, total: int) -> Iterator[Split]:
-    """The fresh samples are the same in every draw."""
+def _draws(case: CoverageCase, total: int, *, fixed: bool) -> list[Split]:
+    """With the same fresh samples in every draw, or with others."""
+    splits = []
     order = np.random.default_rng(derive_seed(0, "coverage")).permutation(total)
-    fresh, pool = order[:FRESH], order[FRESH:]
     for draw in range(DRAWS):
         random = np.random.default_rng(derive_seed(draw, "coverage draw"))
-        yield random.choice(pool, case.calibration, replace=False), fresh
+        if fixed:
+            chosen = random.choice(order[FRESH:], case.calibration, replace=False)
+            splits.append((chosen, order[:FRESH]))
+        else:
+            own = random.permutation(total)
+            splits.append((own[: case.calibration], own[-FRESH:]))
+    return splits
 
 
 def _counted(
     case: CoverageCase,
     scores: NDArray[np.float64],
     splits: Sequence[Split],
+    *,
+    fixed: bool,
 ) -> dict[str, Any]:
     shares = []
     for calibration, fresh in splits:
@@ -157,18 +172,20 @@ def _counted(
         "mean": mean,
         "least": min(shares),
         "most": max(shares),
-        "within": bool(abs(mean - expected) <= 2 * _deviation(case)),
+        "within": bool(abs(mean - expected) <= 2 * _deviation(case, fixed=fixed)),
     }
 
 
-def _deviation(case: CoverageCase) -> float:
-    """Standard deviation of the mean coverage: the fresh samples are few, binomially, and so are
-    the calibration samples, whose coverage has a beta distribution; the draws share a pool."""
-    n, k = case.calibration, rank(case.calibration, case.level)
-    share = k / (n + 1)
-    beta = share * (1 - share) / (n + 2)
-    distinct = min(DRAWS, (SPLITS["test"] - FRESH) / n)
-    return math.sqrt(share * (1 - share) / FRESH + beta / distinct)
+def _deviation(case: CoverageCase, *, fixed: bool) -> float:
+    """Standard deviation of the mean coverage over the draws: calibration samples are few, and
+    their coverage has a beta distribution; so are fresh ones, binomially. Where these are fixed,
+    the pool of the others has only so many sets of calibration samples that are different."""
+    n = case.calibration
+    share = rank(n, case.level) / (n + 1)
+    beta, binomial = share * (1 - share) / (n + 2), share * (1 - share) / FRESH
+    if not fixed:
+        return math.sqrt((beta + binomial) / DRAWS)
+    return math.sqrt(binomial + beta / min(DRAWS, (SPLITS["test"] - FRESH) / n))
 
 
 def _half_widths(

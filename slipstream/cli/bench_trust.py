@@ -53,7 +53,11 @@ def coverage(
         if not as_json:
             typer.echo(f"{row['models']} models, {row['expected']:.3f} expected:")
             for name, own in row["coverage"].items():
-                typer.echo(f"  {name}: {own['mean']:.3f} ({own['least']:.3f} to {own['most']:.3f})")
+                fixed = row["coverage_fixed"][name]["mean"]
+                typer.echo(
+                    f"  {name}: {own['mean']:.3f} ({own['least']:.3f} to {own['most']:.3f}),"
+                    f" {fixed:.3f} where the fresh samples stay the same"
+                )
     typer.echo(json.dumps(rows, indent=2) if as_json else f"Records: {out}")
     if not all(own["within"] for row in rows for own in row["coverage"].values()):
         raise typer.Exit(1)
