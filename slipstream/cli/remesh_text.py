@@ -9,6 +9,10 @@ from typing import Any
 from slipstream.inference.bounds import Bounds
 from slipstream.inference.many import MeshResult
 
+_COARSER = {
+    "own": "finer or coarser meshes with the same spread of points",
+    "subset": "meshes of fewer of its points",
+}
 _COEFFICIENTS = ("cd", "cl", "cs")
 
 
@@ -63,13 +67,23 @@ def remesh_warnings(result: MeshResult) -> Iterator[str]:
         return
     least, largest = result.remesh["training_points"]
     seen = f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
+    exceeding = result.remesh.get("exceeding", {})
     for number in _numbers(result):
-        if number.name in result.remesh.get("exceeding", ()):
+        if number.name not in exceeding:
+            continue
+        way = exceeding[number.name]
+        moved = f"move {number.shown} by up to {number.size(number.moved['by'][way])}"
+        if way == "even":
             yield (
-                f"other meshes of this geometry move {number.shown} by up to {number.largest}"
-                f" ({number.moved['most']}{_as_given(number)}), more than the calibrated"
-                f" {number.limit}: the mesh matters more than the model's error; mesh as for the"
-                f" training, which saw {seen} points at a time"
+                f"points spread evenly by area {moved}, more than the calibrated {number.limit}"
+                f"{_as_given(number)}: the prediction holds only for meshes that are spread as"
+                " those of the training"
+            )
+        else:
+            yield (
+                f"{_COARSER[way]} {moved}, more than the calibrated {number.limit}: the mesh"
+                " matters more than the model's error, make it as dense as those of the training,"
+                f" which saw {seen} points at a time"
             )
 
 

@@ -44,8 +44,9 @@ class MeshChange:
 
     spread: Spread
     factor: float
-    """Its points, as a multiple of the predicted rows."""
+    """The points that were asked for, as a multiple of the predicted rows."""
     points: int
+    """Those that it has; no more than the tokens can be of."""
     fields: Mapping[str, float]
     """Relative L1 change of each field at the rows of the mesh."""
     coefficients: Mapping[str, float]
@@ -174,13 +175,20 @@ def shared(watch: Watch, part: int, parts: int) -> Watch:
     return lambda done, total: watch(part * total + done, parts * total)
 
 
-def exceeding(remesh: Mapping[str, Any], bounds: Bounds | None) -> list[str]:
-    """The fields and coefficients that the mesh moves by more than the bound of their error."""
+def exceeding(remesh: Mapping[str, Any], bounds: Bounds | None) -> dict[str, Spread]:
+    """The fields and coefficients that other clouds move by more than the bound of their error,
+    each with the spread of such clouds: `even` only where those with the spread of the mesh do
+    not."""
     known = {} if bounds is None else {**bounds.fields, **bounds.coefficients}
     moved = {**remesh["fields"], **remesh["coefficients"]}
-    limits = {name: bound.value for name, bound in known.items() if bound.value is not None}
-    return [name for name, limit in limits.items() if name in moved
-            and moved[name]["largest"] > limit]  # fmt: skip
+    ways: tuple[Spread, ...] = ("even", "own", "subset")
+    return {
+        name: way
+        for way in ways
+        for name, bound in known.items()
+        if bound.value is not None and name in moved
+        if moved[name]["by"].get(way, 0.0) > bound.value
+    }
 
 
 def _by_tokens_of(

@@ -49,7 +49,7 @@ class Cloud:
 
     spread: Spread
     factor: float
-    """Points, as a multiple of the predicted rows."""
+    """The points that were asked for, as a multiple of the predicted rows."""
     fields: MeshFields
     """As the inputs of a mesh that has these points as rows."""
 
