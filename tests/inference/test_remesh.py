@@ -27,6 +27,7 @@ from slipstream.inference.prediction import MeshPrediction
 from slipstream.inference.prediction_forces import ForceWishes
 from slipstream.inference.remesh import Remesh, exceeding, measure_remesh
 from slipstream.inference.remesh_clouds import other_clouds
+from slipstream.inference.wishes import Wishes
 from slipstream.runs.ensemble import Models, as_ensemble
 from slipstream.runs.model_file import load_model
 from slipstream.training.session import train
