@@ -47,7 +47,7 @@ def make_store(folder: Path, splits: dict[str, int], seed: int) -> Path:
     names = [f"{number:04d}" for number in range(sum(splits.values()))]
     for number, name in enumerate(names):
         if not (folder / "meshes" / f"{name}.vtp").exists():
-            _write_half(config, seed, number, folder / "meshes" / name)
+            write_half(config, seed, number, folder / "meshes" / name)
     bounds = np.cumsum([0, *splits.values()])
     lists = {split: names[bounds[k] : bounds[k + 1]] for k, split in enumerate(splits)}
     card = folder / "card.yaml"
@@ -56,7 +56,8 @@ def make_store(folder: Path, splits: dict[str, int], seed: int) -> Path:
     return folder / "store"
 
 
-def _write_half(config: PotentialFlow, seed: int, number: int, file: Path) -> None:
+def write_half(config: PotentialFlow, seed: int, number: int, file: Path) -> None:
+    """The front half of a body as FILE.vtp, meshed with about `config.panels` panels."""
     bodies, freestream = draw_scene(config, seed=seed, sample=number)
     frequency = frequency_for(config.panels, 1)
     flow = solve_flow(bodies, freestream, frequency=frequency)

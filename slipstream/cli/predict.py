@@ -32,6 +32,7 @@ from slipstream.inference.mesh_fields import InputChoices
 from slipstream.inference.predict import Choices, recipe_of
 from slipstream.inference.prediction_forces import ForceWishes
 from slipstream.inference.queries import Line, Plane
+from slipstream.inference.remesh import exceeding
 from slipstream.inference.wishes import Wishes
 from slipstream.models.sweep_plan import Parked
 from slipstream.runs.ensemble import Ensemble, as_ensemble
@@ -94,6 +95,14 @@ def predict(
         bool,
         typer.Option("--bands", help="Also how wide the fields' bands are, of a calibrated model."),
     ] = False,
+    remesh: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT",
+            help="Also how far it moves on so many other meshes of the same geometry; takes as long"
+            " as so many more predictions.",
+        ),
+    ] = None,
     density: Annotated[
         str,
         typer.Option(
@@ -168,6 +177,7 @@ def predict(
         tuple(points or ()),
         slices,
         tokens,
+        remesh=remesh,
     )
     inputs = InputChoices(
         parse_settings(settings or ()),
@@ -201,7 +211,10 @@ def predict(
 def _bounded(result: MeshResult, calibrated: Calibrated, given: dict[str, Any]) -> MeshResult:
     if result.status == "failed":
         return result
-    return replace(result, bounds=calibrated.bounds(result.forces, given))
+    bounds, remesh = calibrated.bounds(result.forces, given), result.remesh
+    if remesh is not None:
+        remesh = {**remesh, "exceeding": exceeding(remesh, bounds)}
+    return replace(result, bounds=bounds, remesh=remesh)
 
 
 def _finish(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from slipstream.cli.bounds_text import bounds_sentences, field_cells, half_width
+from slipstream.cli.remesh_text import remesh_cells, remesh_sentences, remesh_warnings
 from slipstream.cli.terminal import new_console, new_table, plain, say
 from slipstream.inference.many import MeshResult
 
@@ -57,6 +58,7 @@ def _cells(result: MeshResult) -> dict[str, str]:
                 if not title and name in result.coefficient_spread:
                     spread = result.coefficient_spread[name]
                     cells[f"{name.capitalize()}, spread of the models"] = f"{spread:.4f}"
+    cells |= remesh_cells(result)
     if result.forces and not result.forces["coefficients"]:
         force = ", ".join(f"{part:.4g}" for part in result.forces["total"])
         cells[f"force [{result.forces['unit']}]"] = force
@@ -80,6 +82,7 @@ def _common(results: Sequence[MeshResult], error: float | None) -> Iterator[str]
     if error is not None:
         yield f"The model's validation error is {error:.4g}, relative, over all of its fields."
     yield from bounds_sentences([result.bounds for result in results])
+    yield from remesh_sentences(results)
     for result in results:
         for file in result.files:
             yield f"Wrote {file}"
@@ -108,6 +111,8 @@ def _by_text(results: Sequence[MeshResult]) -> dict[str, list[str]]:
     for result in results:
         for warning in (result.forces or {}).get("warnings", ()):
             texts.setdefault(f"forces: {warning}", []).append(result.name)
+        for warning in remesh_warnings(result):
+            texts.setdefault(warning, []).append(result.name)
     return texts
 
 

@@ -58,6 +58,8 @@ class MeshResult:
     """Standard deviation of the coefficients over several models."""
     runs: Sequence[str] = ()
     """The folders of the runs whose models predicted it."""
+    remesh: Mapping[str, Any] | None = None
+    """How far it moves on other clouds of the same geometry (remesh.py), where that was asked."""
     bounds: Bounds | None = None
     """Of the errors, by the calibration; records have none, since it may come later."""
 
@@ -126,9 +128,13 @@ class _Job:
             if not self._outputs.overwrite:
                 return replace(_result(last["result"]), status="kept", file=str(file))
         self._check_free(files, last)
-        prediction = predict(self._models, mesh.path, choices=choices)
+        first = self._wishes.for_prediction(choices)
+        prediction = predict(self._models, mesh.path, choices=first)
         numbers = self._wishes.numbers(prediction)
         extra = self._wishes.arrays(self._models, prediction, choices.chunk)
+        remesh = self._wishes.other_clouds(self._models, prediction, choices)
+        if remesh is not None:
+            numbers, extra = {**numbers, "remesh": remesh.to_json()}, {**extra, **remesh.arrays()}
         about = {"name": mesh.name, "key": key, "files": paths}
         append_record(self._outputs.records, _BEGUN, about)
         beside = [

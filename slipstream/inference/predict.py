@@ -121,6 +121,21 @@ def _predict_member(trained: TrainedModel, fields: MeshFields, choices: Choices)
     return MemberFields(values, tokens, plan)
 
 
+def encode_fields(models: Ensemble, fields: MeshFields, choices: Choices) -> tuple[Tokens, ...]:
+    """The tokens of some points, those of each model, as `choices.density` says."""
+    several = []
+    for k, trained in enumerate(models.members):
+        watch = _share_of(choices.watch, k, models)
+        streaming = Streaming(trained, choices.chunk, choices.place, watch)
+        chosen = token_points(fields.points, recipe_of(trained).points.draw.most, choices.density)
+        with _precision(trained, choices):
+            if chosen.subsets:
+                several.append(mean_tokens(replace(streaming, watch=_unwatched), fields, chosen))
+            else:
+                several.append(streaming.encode(fields.as_points(), chosen.text))
+    return tuple(several)
+
+
 def decode_fields(
     models: Ensemble,
     source: Any,
@@ -138,6 +153,10 @@ def decode_fields(
         plan = f"{fields.points:,} points decoded by {own.note}"
         several.append(MemberFields(values, own, plan))
     return make_prediction(models, source, fields, several, choices.inputs)
+
+
+def _unwatched(done: int, total: int) -> None:
+    """Subsets are no equal parts of the work."""
 
 
 def _share_of(watch: Watch, number: int, models: Ensemble) -> Watch:

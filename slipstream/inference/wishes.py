@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from slipstream.inference.predict import Choices
 from slipstream.inference.prediction import MeshPrediction
 from slipstream.inference.prediction_forces import ForceWishes, prediction_forces
 from slipstream.inference.queries import Line, Plane, ask, ask_plane, ask_points, distance_along
+from slipstream.inference.remesh import Remesh, check_count, measure_remesh, shared
 from slipstream.inference.slice_arrays import slice_arrays
 from slipstream.runs.ensemble import Ensemble
 
@@ -40,6 +41,8 @@ class Wishes:
     tokens: bool = False
     bands: tuple[Band, ...] = ()
     """Of fields, to be written as NAME_band."""
+    remesh: int | None = None
+    """How many other clouds of the same geometry the prediction is compared with."""
 
     def arrays(self, models: Ensemble, prediction: MeshPrediction, chunk: int | None) -> Arrays:
         """What is asked besides the fields, at the rows of the mesh, by name."""
@@ -49,13 +52,20 @@ class Wishes:
         return arrays
 
     def check(self, models: Ensemble) -> None:
-        """Raise ValueError where something is asked of several models that only one has."""
+        """Raise ValueError where something is asked of several models that only one has, and where
+        a number of other clouds is none."""
+        if self.remesh is not None:
+            check_count(self.remesh)
         for option, asked in (("--slices", self.slices), ("--tokens", self.tokens)):
             if asked and len(models) > 1:
                 raise ValueError(f"{option} must go with one model, got {len(models)}")
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "points": [str(path.absolute()) for path in self.points]}
+        asked = {**asdict(self), "points": [str(path.absolute()) for path in self.points]}
+        for name in ("bands", "remesh"):
+            if not getattr(self, name):
+                del asked[name]  # as in records of before there was such a wish
+        return asked
 
     def files(self, target: Path) -> list[Path]:
         """The files beside the mesh that these wishes make for an output TARGET."""
@@ -91,6 +101,24 @@ class Wishes:
         if self.tokens:
             prediction.tokens.save(tokens_file(target))
             yield tokens_file(target)
+
+    def for_prediction(self, choices: Choices) -> Choices:
+        """The choices with a progress that leaves room for that of other clouds."""
+        return replace(choices, watch=shared(choices.watch, 0, 1 + (self.remesh or 0)))
+
+    def other_clouds(
+        self, models: Ensemble, prediction: MeshPrediction, choices: Choices
+    ) -> Remesh | None:
+        """How far the prediction moves on other clouds, where that is asked."""
+        if self.remesh is None:
+            return None
+
+        def watch(done: int, total: int) -> None:
+            assert self.remesh is not None
+            choices.watch(total + done * self.remesh, total * (1 + self.remesh))
+
+        after = replace(choices, watch=watch)
+        return measure_remesh(models, prediction, after, self.remesh, self.forces)
 
     def numbers(self, prediction: MeshPrediction) -> dict[str, Any]:
         """Forces, as JSON: predicted and, where they are known, true."""
