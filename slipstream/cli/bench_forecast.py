@@ -1,0 +1,53 @@
+"""`slipstream bench forecast`: forecasts against trainings on more samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipstream.bench import forecast as bench
+from slipstream.cli.study import exit_unless_finished, study_bar
+from slipstream.core.checks import check_choice
+from slipstream.training.study import Resources
+
+
+def forecast(
+    out: Annotated[Path, typer.Option(help="File of records; rows are appended.")] = Path(
+        "out/forecast.jsonl"
+    ),
+    folder: Annotated[
+        Path, typer.Option(help="Of data and trainings; those that are there are kept.")
+    ] = Path("out/bench-forecast"),
+    case: Annotated[list[str] | None, typer.Option(help="flow or charge; again for both.")] = None,
+    trials: Annotated[int, typer.Option(help="Of each case, at most 4.")] = 4,
+    parallel: Annotated[int, typer.Option(help="Trainings at a time.")] = 1,
+) -> None:
+    """Forecast from 40, 80 and 160 samples, then train on 320 and 640 and see who was right.
+
+    Takes about 30 trainings a case, some 20 CPU minutes; run again, it continues.
+
+    Example: slipstream bench forecast --case flow --parallel 2
+    """
+    for name in case or ():
+        check_choice("case", name, bench.CASES)
+    rows = []
+    for name in case or bench.CASES:
+        made = bench.make_trials(name, trials, folder)
+        resources = Resources(device="cpu", parallel=parallel)
+        with study_bar(len(bench.cells_of(made))) as watch:
+            endings = bench.run_trials(made, folder / name, resources, watch)
+        exit_unless_finished(endings)
+        for trial in made:
+            row = bench.judge(trial, out)
+            rows.append(row)
+            for check in row["checks"]:
+                typer.echo(
+                    f"{row['name']}, {check['samples']} samples: {check['low']:.3f} to"
+                    f" {check['high']:.3f}, truth {check['truth']:.3f},"
+                    f" {'inside' if check['inside'] else 'OUTSIDE'}"
+                )
+    checks = [check for row in rows for check in row["checks"]]
+    inside = sum(check["inside"] for check in checks)
+    typer.echo(f"{inside} of {len(checks)} truths are inside their 90 % interval. Records: {out}")
