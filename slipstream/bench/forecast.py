@@ -146,7 +146,7 @@ def judge(trial: Trial, out: Path) -> dict[str, Any]:
         "level": LEVEL,
         "sizes": trainings.sizes.tolist(),
         "errors": trainings.means().tolist(),
-        "own_errors": trainings.own.tolist(),
+        "own_errors": trainings.own_means().tolist(),
         "checks": checks,
         "seconds": [_seconds(cell) for cell in trial.cells],
         "config": {**trial.cells[0].config.to_json(), "data": None},

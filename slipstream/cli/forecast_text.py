@@ -30,10 +30,13 @@ def sentence(found: Answer) -> str:
     if found.verdict == "reached":
         return f"{target} is reached already with {found.samples} samples: {_error(now)}."
     if found.verdict == "never":
-        return (
-            f"No number of runs will do for {target}: the curve levels off, and with"
-            f" {FARTHEST} times as many samples the error would still be {_error(found.limit)}."
-        )
+        still = f"with {FARTHEST} times as many the error would still be {_error(found.limit)}"
+        if found.own_share > LIMITED:
+            return (
+                f"No number of runs will do for {target} with this model and training, which are"
+                f" what limits it: {still}."
+            )
+        return f"No number of runs will do for {target}, the curve levels off: {still}."
     low, middle = (_more(found, value) for value in (found.needed.low, found.needed.middle))
     if found.verdict == "needed":
         high = _more(found, found.needed.high)
@@ -55,14 +58,14 @@ def notes(found: Answer, config: RunConfig, field: str | None, *, validation: in
     yield (
         f"This is the relative error {what} on new designs like those of the store, with"
         f" {percent(found.level)} intervals for one new training of a small model"
-        f" ({size.layers} layers of width {size.width}, {config.steps:,} steps): the model of the"
-        " paper's size may do better."
+        f" ({size.layers} layer{'s' if size.layers > 1 else ''} of width {size.width},"
+        f" {config.steps:,} steps): the model of the paper's size may do better."
     )
     if found.own_share > LIMITED and found.verdict != "reached":
         yield (
             "Note: on its own training samples the error of the model is"
             f" {100 * found.own_share:.0f} % of that on new ones: its training or size"
-            " limits it more than the number of runs does."
+            " limits it, as much as the number of runs or more."
             f" --steps {4 * config.steps} (and another --out) shows which."
         )
     if validation < FEW:
@@ -74,10 +77,10 @@ def error_table(found: Answer, trainings: Trainings) -> Table:
     table = new_table("relative L1 error")
     for heading in ("training samples", "on new ones", "on its own", "trainings"):
         table.add_column(heading, justify="right")
-    means = trainings.means()
+    means, own_means = trainings.means(), trainings.own_means()
     for size in sorted(set(trainings.sizes.tolist())):
         at = trainings.sizes == size
-        own = trainings.own[at].mean()
+        own = own_means[at].mean()
         table.add_row(str(size), f"{means[at].mean():.4f}", f"{own:.4f}", str(int(at.sum())))
     for size, said in found.errors.items():
         if size > found.samples:
@@ -90,7 +93,9 @@ def as_json_value(
 ) -> dict[str, Any]:
     """JSON has no infinity: null is `no number`."""
     means = trainings.means()
-    rows = zip(trainings.sizes.tolist(), means.tolist(), trainings.own.tolist(), strict=True)
+    rows = zip(
+        trainings.sizes.tolist(), means.tolist(), trainings.own_means().tolist(), strict=True
+    )
     seen = [{"samples": n, "error": error, "own_error": own} for n, error, own in rows]
     plain = {
         **asdict(found),

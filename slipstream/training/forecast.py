@@ -131,10 +131,10 @@ def gather(
         progress(done, len(cells))
         one = reached(cell, store, device=device)
         news.append(_table(one.new, field))
-        owns.append(float(np.nanmean(_table(one.own, field))))
+        owns.append(_table(one.own, field))
     progress(len(cells), len(cells))
     sizes = np.array([len(cell.config.data.train or ()) for cell in cells])
-    return Trainings(sizes, np.stack(news), np.array(owns))
+    return Trainings(sizes, np.stack(news), tuple(owns))
 
 
 def _table(errors: Errors, field: str | None) -> Numbers:

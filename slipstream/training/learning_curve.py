@@ -51,8 +51,8 @@ class Trainings:
     errors: Numbers
     """Relative error of each on every validation sample and group, (T, V, G); NaN where it is not
     defined, for all trainings alike."""
-    own: Numbers
-    """Mean relative error of each on samples that it was trained with, (T,)."""
+    own: tuple[Numbers, ...]
+    """Relative error of each on samples that it was trained with, (W, G) each."""
 
     def __post_init__(self) -> None:
         if self.errors.ndim != 3 or not len(self.errors) == len(self.sizes) == len(self.own):
@@ -74,14 +74,25 @@ class Trainings:
     def own_share(self) -> float:
         """The error on samples of the training over that on new ones, at the largest size."""
         at = self.sizes == self.largest
-        return float(self.own[at].mean() / self.means()[at].mean())
+        return float(self.own_means()[at].mean() / self.means()[at].mean())
 
-    def means(self, chosen: Whole | None = None) -> Numbers:
-        """The error of each training over some validation samples, by default all of them."""
-        part = self.errors if chosen is None else self.errors[:, chosen]
-        flat = part.reshape(len(part), -1)
-        known = ~np.isnan(flat[0])
-        return np.asarray(flat[:, known].mean(1))
+    def own_means(self) -> Numbers:
+        """The error of each training on samples that it was trained with."""
+        return np.array([np.nanmean(one) for one in self.own])
+
+    def resampled(self, draw: np.random.Generator) -> Trainings:
+        """The same trainings on samples drawn with replacement, the same new ones for all."""
+        count = self.errors.shape[1]
+        while True:
+            errors = self.errors[:, draw.integers(count, size=(count,))]
+            if not np.isnan(errors[0]).all():
+                break
+        own = tuple(one[draw.integers(len(one), size=(len(one),))] for one in self.own)
+        return Trainings(self.sizes, errors, own)
+
+    def means(self) -> Numbers:
+        """The error of each training over the validation samples."""
+        return np.asarray(np.nanmean(self.errors, axis=(1, 2)))
 
 
 @dataclass(frozen=True)
@@ -126,16 +137,7 @@ class CurveDraws:
 def draw_curves(trainings: Trainings, *, seed: int = 0, resamples: int = RESAMPLES) -> CurveDraws:
     """`resamples` times `CURVES` curves, a pure function of the trainings and the seed."""
     draw = np.random.default_rng(derive_seed(seed, "learning curve"))
-    count = trainings.errors.shape[1]
-    floors = min(1.0, trainings.own_share) * (1 - FLOORS) + FLOORS
-    shapes = _log_shapes(trainings.sizes / trainings.largest, floors)
-    parts: list[tuple[Numbers, ...]] = []
-    while len(parts) < resamples:
-        chosen = draw.integers(count, size=(count,))
-        if np.isnan(trainings.errors[0, chosen]).all():
-            continue
-        logs = np.log(trainings.means(chosen))
-        parts.append(_posterior(shapes, logs, floors, draw))
+    parts = [_posterior(trainings.resampled(draw), draw) for _ in range(resamples)]
     level, exponent, floor, luck = (np.concatenate(part) for part in zip(*parts, strict=True))
     bend = BEND * draw.standard_normal(len(level))
     return CurveDraws(trainings.largest, level, exponent, floor, luck, bend)
@@ -155,10 +157,13 @@ def _quantile(values: Numbers, share: float) -> float:
 
 
 def _posterior(
-    shapes: Numbers, logs: Numbers, floors: Numbers, draw: np.random.Generator
+    trainings: Trainings, draw: np.random.Generator
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Level, exponent, floor and luck of `CURVES` curves for the logarithms of errors."""
-    residuals = logs - shapes  # [E, F, T]
+    """Level, exponent, floor and luck of `CURVES` curves that agree with the trainings."""
+    lowest = min(1.0, trainings.own_share)
+    floors = lowest + (1 - lowest) * FLOORS
+    logs = np.log(trainings.means())
+    residuals = logs - _log_shapes(trainings.sizes / trainings.largest, floors)  # [E, F, T]
     offsets = residuals.mean(-1)
     squares = ((residuals - offsets[..., None]) ** 2).sum(-1)
     count = PRIOR_COUNT + len(logs) - 1

@@ -31,7 +31,7 @@ def test_a_forecast_goes_on_and_answers_other_targets(tmp_path: Path, command: C
     first = command(*given, "--target", 0.05)
     assert first.code == 0, first.err
     assert "3 trainings of 4 steps, 2 at a time: about" in first.err.replace("1 at", "2 at")
-    assert "small model (1 layers of width 8, 4 steps)" in first.out.replace("\n", " ")
+    assert "small model (1 layer of width 8, 4 steps)" in first.out.replace("\n", " ")
     runs = [RunFolder(path.parent) for path in sorted(out.rglob("config.json"))]
     assert [len(run.read_config().data.train or ()) for run in runs] == [19, 4, 9]
     before = [run.records_file.read_bytes() for run in runs]

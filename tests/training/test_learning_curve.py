@@ -29,7 +29,8 @@ def trained(
     luck = np.exp(scatter * draw.standard_normal(len(SIZES)))
     means = np.array([curve(int(size)) for size in SIZES]) * luck
     errors = means[:, None] * sample * np.exp(0.1 * draw.standard_normal((9, validation)))
-    return Trainings(SIZES, errors[..., None], np.full(9, own))
+    known = own * np.exp(0.3 * draw.standard_normal((9, 40, 1)) - 0.045)
+    return Trainings(SIZES, errors[..., None], tuple(known))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,11 @@ def test_an_interval_is_wider_the_less_is_known() -> None:
     usual = trained(curve, 1e-3)
     assert width(usual, 640) > 1.1 * width(usual, 320) > 1.1 * width(usual, 160)
     assert width(trained(curve, 1e-3, scatter=0.15), 640) > 1.2 * width(usual, 640)
-    assert width(trained(curve, 1e-3, validation=4), 320) > 1.1 * width(usual, 320)
+    lucky = width(trained(curve, 1e-3, scatter=0.15), 160)
+    assert lucky > 1.4, "of a new training, not of the mean of nine"
+    few = trained(curve, 1e-3, validation=4)
+    many = Trainings(few.sizes, np.tile(few.errors, (1, 100, 1)), few.own)
+    assert width(few, 160) > 1.15 * width(many, 160), "the same errors, on 4 samples and on 400"
     one_order = Trainings(usual.sizes[::3], usual.errors[::3], usual.own[::3])
     assert width(one_order, 640) > 1.1 * width(usual, 640)
 
