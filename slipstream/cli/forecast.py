@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from slipstream.cli.forecast_text import as_json_value, error_table, notes, sentence
@@ -35,6 +36,8 @@ VALIDATIONS = 10
 REST_OF_A_STEP = 1.5
 """Optimiser, loading and validations make a step so much longer than its passes: 24.5 ms became 36
 to 39 with the usual model on one core."""
+START_SECONDS = 4
+"""Of the process of a training, before its first step."""
 LEAST_VALIDATION = 3
 """Validation samples without which nothing can be said of the next one."""
 
@@ -151,8 +154,11 @@ def _say_time(store: Store, cells: Sequence[StudyCell], resources: Resources) ->
     if not left or where.type != "cpu":
         return
     points = PointDataset(store, "train", points=config.data.points).mean_points * config.batch
-    each = REST_OF_A_STEP * step_seconds(config, store.schema, points)
-    seconds = each * config.steps * len(left) / resources.parallel
+    usual = torch.get_num_threads()
+    torch.set_num_threads(max(1, available_cores() // resources.parallel))  # as a training has
+    each = REST_OF_A_STEP * step_seconds(config, store.schema, points) * config.steps
+    torch.set_num_threads(usual)
+    seconds = (each + START_SECONDS) * len(left) / resources.parallel
     say_progress(
         f"{len(left)} trainings of {config.steps:,} steps, {resources.parallel} at a time: about"
         f" {duration(seconds)} on this {device_name(where)}, where nothing else runs."

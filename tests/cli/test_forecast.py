@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from slipstream.runs.folder import RunFolder
 from slipstream.training.session import train
 
@@ -53,25 +51,24 @@ def test_a_forecast_goes_on_and_answers_other_targets(tmp_path: Path, command: C
     assert changed.code == 2 and "steps: 4, 6" in changed.err
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (("--target", "1.5"), "--target must be between 0 and 1, got 1.5"),
-        (("--target", "0"), "--target must be between 0 and 1, got 0"),
-        (("--level", "90"), "--level must be between 0 and 1, got 90"),
-        (("--field", "lift"), "--field must be one of potential, field, got 'lift'"),
-        (("--orders", "0"), "orders must be a whole number of at least 1, got 0"),
-        (("--sizes", "4"), "must have at least 32 samples for 4 subsets"),
-        (("--steps", "0"), "--steps must be a whole number of at least 1, got 0"),
-    ],
+BAD = (
+    (("--target", "1.5"), "--target must be between 0 and 1, got 1.5"),
+    (("--target", "0"), "--target must be between 0 and 1, got 0"),
+    (("--level", "90"), "--level must be between 0 and 1, got 90"),
+    (("--field", "lift"), "--field must be one of potential, field, got 'lift'"),
+    (("--orders", "0"), "orders must be a whole number of at least 1, got 0"),
+    (("--sizes", "4"), "must have at least 32 samples for 4 subsets"),
+    (("--steps", "0"), "--steps must be a whole number of at least 1, got 0"),
+    (("--parallel", "0"), "parallel must be a whole number of at least 1, got 0"),
 )
-def test_bad_input_is_one_sentence(
-    tmp_path: Path, command: Command, options: tuple[str, ...], sentence: str
-) -> None:
+
+
+def test_bad_input_is_one_sentence(tmp_path: Path, command: Command) -> None:
     store = made(command, tmp_path / "store", 24)
-    said = command("forecast", store, "--out", tmp_path / "out", *options)
-    assert said.code == 2 and sentence in said.err and "Traceback" not in said.err
-    assert not (tmp_path / "out").exists()
+    for options, sentence in BAD:
+        said = command("forecast", store, "--out", tmp_path / "out", *options)
+        assert said.code == 2 and sentence in said.err and "Traceback" not in said.err, said
+        assert not (tmp_path / "out").exists()
 
 
 def test_a_store_that_cannot_be_forecast_from(tmp_path: Path, command: Command) -> None:

@@ -45,13 +45,13 @@ def trained(
 def test_ninety_percent_intervals_hold_a_new_training(curve: Curve, own: float) -> None:
     """Four times beyond the largest size, on new samples of which 48 have been seen."""
     inside, widths = 0, []
-    for seed in range(60):
-        curves = draw_curves(trained(curve, own, seed=seed), resamples=20)
+    for seed in range(50):
+        curves = draw_curves(trained(curve, own, seed=seed), resamples=8)
         said = interval(curves.errors_at(640), 0.9)
         luck = 0.04 * np.random.default_rng(1000 + seed).standard_normal()
         inside += said.low <= curve(640) * math.exp(luck) <= said.high
         widths.append(said.high / said.low)
-    assert inside >= 50, f"{inside} of 60"
+    assert inside >= 42, f"{inside} of 50"
     assert np.median(widths) < 1.9, "or it says nothing"
 
 
