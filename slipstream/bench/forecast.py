@@ -1,7 +1,7 @@
 """Forecasts of a learning curve against trainings on two and four times as many samples.
 
-    OUT/<case>/data/     built-in data: 640 samples to train on, 48 to validate, 48 to test
-    OUT/<case>/runs/     the trainings; those that have finished are not repeated
+    FOLDER/data/     built-in data: 640 samples to train on, 48 to validate, 48 to test
+    FOLDER/runs/     the trainings; those that have finished are not repeated
 
 A trial is somebody who has 160 samples, one quarter of the 640, and forecasts from subsets of 40,
 80 and 160 of them on the validation split. The truth is the error on the test split after trainings
@@ -11,7 +11,7 @@ on 320 samples, with the next quarter added, and on all 640.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 
 from slipstream.core.checks import check_choice, check_whole
 from slipstream.core.records import append_record
-from slipstream.core.runtime import commit
+from slipstream.core.runtime import commit, device_name, pick_device
 from slipstream.data.store import Store, with_training_samples
 from slipstream.models.variants import Size
 from slipstream.runs.config import (
@@ -31,7 +31,7 @@ from slipstream.runs.config import (
     with_store,
 )
 from slipstream.training.data import open_data
-from slipstream.training.forecast import gather, in_order, reached, subset_cells
+from slipstream.training.forecast import errors_of, gather, in_order, subset_cells
 from slipstream.training.learning_curve import draw_curves, interval
 from slipstream.training.study import Ending, Resources, StudyCell, prepare_study, run_study
 
@@ -62,7 +62,7 @@ class Case:
             optim=OptimConfig(learning_rate=self.learning_rate, warmup=0.05),
             steps=self.steps,
             batch=4,
-            evaluate_every=self.steps // 10,
+            evaluate_every=max(1, self.steps // 10),
             keep=1,
             log_every=100,
         )
@@ -89,13 +89,17 @@ class Trial:
     truth: dict[int, list[StudyCell]]
 
 
-def make_trials(name: str, count: int, out: Path) -> list[Trial]:
-    """The trials of a case, up to a quarter each; its data are made if they are not there."""
+def make_trials(name: str, count: int, folder: Path, steps: int | None = None) -> list[Trial]:
+    """The trials of a case, a quarter each; its data are made in the folder if they are not there.
+
+    `steps` are those of the case where none are given.
+    """
     check_choice("case", name, CASES)
     check_whole("trials", count, 1)
     if count > QUARTERS:
         raise ValueError(f"trials must be at most the {QUARTERS} quarters of the data, got {count}")
-    config, folder = CASES[name].config(), out / name
+    case = CASES[name] if steps is None else replace(CASES[name], steps=steps)
+    config = case.config()
     whole = open_data(config.data, folder / "data")
     config = with_store(config, whole.path.resolve())
     names = in_order(whole.ids("train"), QUARTERS)
@@ -130,26 +134,28 @@ def run_trials(
     return run_study(prepare_study(cells_of(trials), folder), folder, resources, watch)
 
 
-def judge(trial: Trial, out: Path) -> dict[str, Any]:
+def judge(trial: Trial, out: Path, device: str = "cpu") -> dict[str, Any]:
     """Append the record of a trial: intervals, truths, and whether these are inside."""
-    trainings = gather(trial.cells, trial.store, device="cpu")
+    trainings = gather(trial.cells, trial.store, device=device)
     curves = draw_curves(trainings)
     checks = []
     for samples, cells in trial.truth.items():
         said = interval(curves.errors_at(samples), LEVEL)
         for cell in cells:
-            error = reached(cell, trial.store, split="test", device="cpu").new.mean()
+            error = errors_of(cell, trial.store, split="test", device=device).mean()
             inside = said.low <= error <= said.high
             checks.append({"samples": samples, **asdict(said), "truth": error, "inside": inside})
     row = {
         "name": trial.name,
         "level": LEVEL,
+        "steps": trial.cells[0].config.steps,
         "sizes": trainings.sizes.tolist(),
         "errors": trainings.means().tolist(),
         "own_errors": trainings.own_means().tolist(),
         "checks": checks,
         "seconds": [_seconds(cell) for cell in trial.cells],
         "config": {**trial.cells[0].config.to_json(), "data": None},
+        "device": device_name(pick_device(device)),
         "commit": commit(),
     }
     return append_record(out, "forecast", row)

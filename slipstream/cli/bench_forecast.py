@@ -28,7 +28,11 @@ def forecast(
     ] = Path("out/bench-forecast"),
     case: Annotated[list[str] | None, typer.Option(help="flow or charge; again for both.")] = None,
     trials: Annotated[int, typer.Option(help="Of each case, at most 4.")] = 4,
+    steps: Annotated[
+        int | None, typer.Option(help="Of every training; 1000 leave both cases far from trained.")
+    ] = None,
     parallel: Annotated[int, typer.Option(help="Trainings at a time.")] = 1,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
     known: Annotated[
         int, typer.Option(help="Forecasts of each curve that is known, without trainings.")
     ] = 0,
@@ -48,13 +52,14 @@ def forecast(
         return
     rows = []
     for name in case or bench.CASES:
-        made = bench.make_trials(name, trials, folder)
-        resources = Resources(device="cpu", parallel=parallel)
+        here = folder / (name if steps is None else f"{name}-{steps}")
+        made = bench.make_trials(name, trials, here, steps)
+        resources = Resources(device=device, parallel=parallel)
         with study_bar(len(bench.cells_of(made))) as watch:
-            endings = bench.run_trials(made, folder / name, resources, watch)
+            endings = bench.run_trials(made, here, resources, watch)
         exit_unless_finished(endings)
         for trial in made:
-            row = bench.judge(trial, out)
+            row = bench.judge(trial, out, device)
             rows.append(row)
             for check in row["checks"]:
                 typer.echo(

@@ -11,7 +11,7 @@ own samples, and count with the checkpoint that is best on the validation split,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from slipstream.data.store import Store, with_training_samples
 from slipstream.metrics import Errors, error_sums
 from slipstream.runs.config import RunConfig
 from slipstream.runs.folder import RunFolder
-from slipstream.runs.model_file import TrainedModel, load_model
+from slipstream.runs.model_file import load_model
 from slipstream.training.learning_curve import Numbers, Trainings
 from slipstream.training.study import StudyCell
 
@@ -73,35 +73,28 @@ def subset_cells(
     return cells
 
 
-@dataclass(frozen=True)
-class Reached:
-    """What one training reached on new samples, and on those that it was trained with."""
-
-    new: Errors
-    own: Errors
-
-
-def reached(cell: StudyCell, store: Store, *, split: str = "val", device: str = "auto") -> Reached:
+def errors_of(cell: StudyCell, store: Store, *, split: str = "val", device: str = "auto") -> Errors:
     """The errors of the best checkpoint of a run that has finished.
 
     The metric of a training is of targets that its own samples normalise. Here those of the whole
     store normalise them, so that the errors of all sizes are of the same numbers.
     """
-    trained = load_model(cell.folder.path, device=str(pick_device(device)))
+    return _errors(cell, store, split, device, make_normaliser(store.schema, store.statistics))
+
+
+def own_errors_of(cell: StudyCell, store: Store, *, device: str = "auto") -> Errors:
+    """The same on samples of its training, `OWN_SAMPLES` at most."""
     names = cell.config.data.train or store.manifest.splits["train"]
-    own = with_training_samples(store, names[:OWN_SAMPLES])
     common = make_normaliser(store.schema, store.statistics)
-    return Reached(
-        _errors(trained, store, split, device, common),
-        _errors(trained, own, "train", device, common),
-    )
+    own = with_training_samples(store, names[:OWN_SAMPLES])
+    return _errors(cell, own, "train", device, common)
 
 
 @torch.no_grad()
-def _errors(
-    trained: TrainedModel, store: Store, split: str, device: str, common: Normaliser
-) -> Errors:
-    data, where = trained.config.data, pick_device(device)
+def _errors(cell: StudyCell, store: Store, split: str, device: str, common: Normaliser) -> Errors:
+    where = pick_device(device)
+    trained = load_model(cell.folder.path, device=str(where))
+    data = trained.config.data
     dataset = PointDataset(
         store, split, points=data.points, sampling=data.sampling, seed=data.evaluation_seed
     )
@@ -129,9 +122,8 @@ def gather(
     news, owns = [], []
     for done, cell in enumerate(cells):
         progress(done, len(cells))
-        one = reached(cell, store, device=device)
-        news.append(_table(one.new, field))
-        owns.append(_table(one.own, field))
+        news.append(_table(errors_of(cell, store, device=device), field))
+        owns.append(_table(own_errors_of(cell, store, device=device), field))
     progress(len(cells), len(cells))
     sizes = np.array([len(cell.config.data.train or ()) for cell in cells])
     return Trainings(sizes, np.stack(news), tuple(owns))

@@ -17,7 +17,14 @@ from slipstream.runs.config import RunConfig, with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import load_model
 from slipstream.training.data import open_data
-from slipstream.training.forecast import gather, in_order, reached, subset_cells, subset_sizes
+from slipstream.training.forecast import (
+    errors_of,
+    gather,
+    in_order,
+    own_errors_of,
+    subset_cells,
+    subset_sizes,
+)
 from slipstream.training.session import train
 
 from .small import small
@@ -93,8 +100,10 @@ def test_errors_are_gathered_by_training_sample_and_group(tmp_path: Path, store:
     assert found.means()[-1] == pytest.approx(metric["error"], rel=1e-5), "as in training"
     one = gather(cells, store, field="potential", device="cpu")
     assert one.means()[-1] == pytest.approx(metric["by_group"]["potential"], rel=1e-5)
-    own = reached(cells[0], store, device="cpu").own
+    own = own_errors_of(cells[0], store, device="cpu")
     assert tuple(own.samples) == cells[0].config.data.train
+    elsewhere = with_training_samples(store, sorted(set(store.ids("train")) - set(own.samples)))
+    assert errors_of(cells[0], elsewhere, device="cpu").samples.keys() == set(store.ids("val"))
     other = replace(whole, folder=RunFolder(tmp_path / "none"))
     with pytest.raises((ValueError, OSError)):
         gather([other], store, device="cpu")
