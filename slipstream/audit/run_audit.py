@@ -30,7 +30,14 @@ from slipstream.audit.weight_checks import (
 )
 from slipstream.core.configs import differences
 from slipstream.data.batches import make_normaliser
-from slipstream.data.store import MANIFEST_NAME, Store, data_hash, open_store, split_hash
+from slipstream.data.store import (
+    MANIFEST_NAME,
+    Store,
+    data_hash,
+    open_store,
+    split_hash,
+    with_training_samples,
+)
 from slipstream.physics.builtin import builtin_config, builtin_source
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.config import FREE, RunConfig
@@ -111,7 +118,7 @@ def check_data(run: Artefacts) -> Finding:
         notes.append(f"not compared with the store: {where} is not there")
     else:
         try:
-            opened = open_store(store)
+            opened = with_training_samples(open_store(store), run.config.data.train)
             wrong += [*_wrong_origin(opened, run, run.config), *_wrong_units(opened, run)]
         except (ValueError, OSError, LookupError, TypeError) as error:
             wrong.append(f"the store {store} must be whole: {error}")

@@ -29,6 +29,7 @@ COMMANDS = {
     "audit": "slipstream.cli.audit:audit",
     "evaluate": "slipstream.cli.evaluate:evaluate",
     "calibrate": "slipstream.cli.calibrate:calibrate",
+    "forecast": "slipstream.cli.forecast:forecast",
     "forces": "slipstream.cli.forces:forces",
     "report": "slipstream.cli.report:report",
     "predict": "slipstream.cli.predict:predict",

@@ -19,6 +19,7 @@ from slipstream.bench import cpu_subjects, cpu_tables, run, subjects, tables
 from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench.mesh import measure_mesh
+from slipstream.cli.bench_forecast import forecast
 from slipstream.cli.bench_remesh import remesh
 from slipstream.cli.bench_streaming import streaming
 from slipstream.cli.bench_training import resume, trainer
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 app.command()(trainer)
 app.command()(resume)
+app.command()(forecast)
 app.command()(streaming)
 app.command()(coverage)
 app.command()(remesh)

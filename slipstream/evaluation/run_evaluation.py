@@ -14,7 +14,7 @@ from pathlib import Path
 from slipstream.core.files import remove_partials
 from slipstream.core.runtime import device_name
 from slipstream.data.batches import Normaliser
-from slipstream.data.store import Store, data_hash, open_store
+from slipstream.data.store import Store, data_hash, open_store, with_training_samples
 from slipstream.evaluation.locality import find_locality
 from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
@@ -250,4 +250,4 @@ def open_data_of(trained: TrainedModel, store: Path | None, run: RunFolder) -> S
             f"{place} must hold the data that {run.path} was trained on, hash"
             f" {trained.about['data_hash'][:12]}, got {data_hash(opened)[:12]}"
         )
-    return opened
+    return with_training_samples(opened, trained.config.data.train)

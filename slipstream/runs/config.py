@@ -66,6 +66,8 @@ class DataConfig:
     """Seed of the points drawn in validation: the same in every validation of every run."""
     workers: int = 0
     """Processes that read samples ahead of the training."""
+    train: tuple[str, ...] | None = field(default=None, metadata=YOUNGER)
+    """Samples of the training split to train on, and to normalise by; null for all of them."""
 
     def __post_init__(self) -> None:
         check_whole("data.workers", self.workers, 0)

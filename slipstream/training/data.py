@@ -18,6 +18,7 @@ from slipstream.data.store import (
     ingest,
     open_store,
     varying_groups,
+    with_training_samples,
 )
 from slipstream.physics.builtin import builtin_config, builtin_schema, builtin_source
 from slipstream.runs.config import DataConfig, RunConfig
@@ -42,6 +43,7 @@ def open_data(
             f"data.store must name the point store of {config.problem or 'the run'}, got null"
             " (--store; `slipstream data ingest` makes one)"
         )
+    store = with_training_samples(store, config.train)
     check_fits(store, config)
     return store
 

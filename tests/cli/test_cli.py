@@ -97,8 +97,8 @@ def test_the_help_lists_every_command(command: Command) -> None:
     said = command("--help").out
     listed = [line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line]
     assert listed == [
-        "bench", "data", "demo", "train", "study", "audit", "evaluate", "calibrate", "forces",
-        "report", "predict", "model", "variants", "doctor",
+        "bench", "data", "demo", "train", "study", "audit", "evaluate", "calibrate", "forecast",
+        "forces", "report", "predict", "model", "variants", "doctor",
     ]  # fmt: skip
 
 
@@ -111,6 +111,7 @@ def test_every_command_has_help_with_an_example(command: Command) -> None:
         "study",
         "evaluate",
         "calibrate",
+        "forecast",
         "audit",
         "report",
         "forces",

@@ -8,7 +8,8 @@ cloud        one sample in memory, or in blocks of rows where it is too large to
 source       what a reader or a generator provides to be ingested
 ingest       samples of a source into a store; unfinished, source_files: its state until done
 manifest     what a store holds, as JSON; splits, statistics, differences: parts of it
-point_store  a finished store, open for reading; permutation: the order of its rows
+point_store  a finished store, open for reading; permutation: the order of its rows; subset: fewer
+             samples of it to train on
 pairs        trajectories seen as pairs of states; pair_store: a store of them
 checks       whether a store agrees with its manifest; manifest_checks: and that with itself
 identity     hashes of data and splits
@@ -37,6 +38,7 @@ from slipstream.data.store.references import Reference
 from slipstream.data.store.source import Source, SourceWithin
 from slipstream.data.store.splits import Splits, draw_splits
 from slipstream.data.store.statistics import Statistics
+from slipstream.data.store.subset import with_training_samples
 
 __all__ = [
     "Cloud",
@@ -75,4 +77,5 @@ __all__ = [
     "row_order",
     "split_hash",
     "varying_groups",
+    "with_training_samples",
 ]
