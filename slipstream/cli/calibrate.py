@@ -18,6 +18,7 @@ from slipstream.evaluation.sample_bodies import ForceRequest
 from slipstream.inference.bounds import Bound, bound_of
 from slipstream.inference.calibrate import CalibrationRequest
 from slipstream.inference.calibrate import calibrate as measure
+from slipstream.inference.likeness import calibrate_likeness
 from slipstream.runs.calibration_file import Calibration, write_calibration
 from slipstream.runs.folder import RunFolder
 
@@ -48,7 +49,8 @@ def calibrate(
     """Measure how far off the model may be on a new design, for `slipstream predict` to say.
 
     Split-conformal: errors on held-out samples bound that of a new design like them, with a
-    probability that is stated. Writes RUN/calibration.json, which serves any level.
+    probability that is stated. Writes RUN/calibration.json, which serves any level,
+    and RUN/likeness.safetensors, by which predict says whether a mesh is like the training.
 
     Example: slipstream calibrate runs/own --split test --meshes cars/
     """
@@ -64,7 +66,7 @@ def calibrate(
     with bar("calibrate") as advance:
         calibration = measure(folder, request, advance)
     file = write_calibration([folder.path], calibration)
-    notes = list(_notes(calibration))
+    notes = [*_notes(calibration), *_likeness([folder], request)]
     if as_json:
         shown = {"level": level, **_bounds(calibration, level), "notes": notes, "file": str(file)}
         print(json.dumps(shown, indent=2))
@@ -73,6 +75,15 @@ def calibrate(
     for note in notes:
         say(f"Note: {note}")
     say(f"Wrote {file}: slipstream predict uses it.")
+
+
+def _likeness(runs: list[RunFolder], request: CalibrationRequest) -> Iterator[str]:
+    """Write the likeness file too; why there is none, as a note."""
+    try:
+        with bar("likeness") as advance:
+            calibrate_likeness(runs, request, advance)
+    except ValueError as error:
+        yield f"Likeness to the training is not calibrated: {error}."
 
 
 def _run_folder(path: Path) -> RunFolder:
