@@ -155,8 +155,13 @@ class Judge:
         own = describe(self._trained, fields.as_points(_chosen(fields.points, likeness.points)))
         scores, order = self._neighbours.scores(own[None])
         score, nearest = float(scores[0]), tuple(likeness.training[k] for k in order[0][:NAMED])
-        below = float((self._reference < score).mean())
-        verdict, reasons = self._of_score(score, below, nearest)
+        verdict, below = verdict_of(score, self._reference)
+        reasons: tuple[str, ...] = ()
+        if verdict != "like training":
+            reasons = (
+                "what the model sees of it is unlike that of any training sample: farther than"
+                f" {share(below)} of {self._compared}; nearest: {', '.join(nearest)}",
+            )
         hard = far_out(fields.features, self.recipe)
         if hard:
             verdict = "outside"
@@ -176,20 +181,17 @@ class Judge:
                 f"{mesh} must be like the training (--strict), got {likeness.verdict}: {reasons}"
             )
 
-    def _of_score(
-        self, score: float, below: float, nearest: Sequence[str]
-    ) -> tuple[Verdict, tuple[str, ...]]:
-        reference = self._reference
-        rank = (1 + int((reference >= score).sum())) / (len(reference) + 1)
-        if rank > ALARMS:
-            return "like training", ()
-        most = float(reference.max())
-        beyond = score > 2 * most - float(np.median(reference))
-        reason = (
-            "what the model sees of it is unlike that of any training sample: farther than"
-            f" {share(below)} of {self._compared}; nearest: {', '.join(nearest)}"
-        )
-        return ("outside" if beyond else "unusual"), (reason,)
+
+def verdict_of(score: float, reference: NDArray[np.float64]) -> tuple[Verdict, float]:
+    """The verdict of a score among those of samples that are like the training, and the share of
+    these that are below it."""
+    below = float((reference < score).mean())
+    rank = (1 + int((reference >= score).sum())) / (len(reference) + 1)
+    if rank > ALARMS:
+        return "like training", below
+    most = float(reference.max())
+    beyond = score > 2 * most - float(np.median(reference))
+    return ("outside" if beyond else "unusual"), below
 
 
 def share(percentile: float) -> str:
