@@ -19,6 +19,7 @@ from slipstream.bench import cpu_subjects, cpu_tables, run, subjects, tables
 from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench.mesh import measure_mesh
+from slipstream.cli.bench_likeness import likeness
 from slipstream.cli.bench_streaming import streaming
 from slipstream.cli.bench_training import resume, trainer
 from slipstream.cli.terminal import new_console, text_column
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command()(trainer)
 app.command()(resume)
 app.command()(streaming)
+app.command()(likeness)
 Only = Annotated[str, typer.Option(help="Only cases whose name contains this; A|B is A or B.")]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; 0 does all in this one. [default: cores - 2]")
