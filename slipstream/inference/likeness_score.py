@@ -48,8 +48,10 @@ def describe(trained: TrainedModel, points: PhysicalPoints) -> Floats:
         lifted = stream.x[0].double()
         total = _added(total, lifted.sum(0))
         squares = _added(squares, lifted.square().sum(0))
-        if steps.couplings:
-            masses = _added(masses, steps.sums(0, stream)[1].mass[0].double().flatten())
+        sums = steps.sums(0, stream)[1] if steps.couplings else None
+        # Weights that are normalised over the points have a mass of one, whatever the points are.
+        if sums is not None and sums.log_normalizer is None:
+            masses = _added(masses, sums.mass[0].double().flatten())
     assert total is not None and squares is not None, "a cloud has at least one point"
     mean = total / points.count
     spread = (squares / points.count - mean.square()).clamp(min=0).sqrt()

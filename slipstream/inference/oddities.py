@@ -111,7 +111,7 @@ def far_out(features: Mapping[str, Any], recipe: Recipe) -> tuple[str, ...]:
     changed, by anything. A feature at rows does where its mean over them does."""
     far = []
     for feature in recipe.features:
-        middle = _columns(features[feature.name], feature.components).mean(0)
+        middle = _columns(features[feature.name], feature.components).mean(0, np.float64)
         low, high = np.asarray(feature.low), np.asarray(feature.high)
         room = np.maximum(high - low, 1e-6 * np.maximum(np.abs(low), np.abs(high)))
         if ((middle < low - room) | (middle > high + room)).any():
@@ -122,9 +122,9 @@ def far_out(features: Mapping[str, Any], recipe: Recipe) -> tuple[str, ...]:
     return tuple(far)
 
 
-def _columns(values: Any, components: int) -> NDArray[np.float64]:
+def _columns(values: Any, components: int) -> NDArray[Any]:
     """Values at rows, or numbers that all rows share, as (N, components)."""
-    return np.asarray(values, np.float64).reshape(-1, components)
+    return np.asarray(values).reshape(-1, components)
 
 
 def never_learned(recipe: Recipe) -> list[str]:

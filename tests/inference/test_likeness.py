@@ -21,6 +21,8 @@ from slipstream.inference.likeness import Judge, calibrate_likeness, measure_lik
 from slipstream.inference.likeness_score import POINTS, Neighbourhood, describe
 from slipstream.inference.mesh_fields import InputChoices, mesh_fields
 from slipstream.inference.predict import recipe_of
+from slipstream.models.transolver import Transolver
+from slipstream.models.variants import Size
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.ensemble import as_ensemble
 from slipstream.runs.folder import RunFolder
@@ -119,6 +121,20 @@ def test_a_description_is_of_the_points_and_not_of_their_order_or_number(made: P
     np.testing.assert_allclose(of(shuffled), whole, rtol=1e-5, atol=1e-6)
     twice = torch.arange(900).repeat(20)  # more than one chunk
     np.testing.assert_allclose(of(twice), whole, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["untied-ln", "mlp-only", "slice-once"])
+def test_variants_are_described_whatever_the_number_of_points(made: Path, variant: str) -> None:
+    size = Size(layers=2, width=16, heads=2, slices=3)
+    model = Transolver(coord_dim=3, feature_dim=4, out_dim=1, variant=variant, size=size)
+    trained = replace(load_model(made, device="cpu"), model=model)
+    x = torch.randn(900, 7)
+    once, often = (
+        describe(trained, PhysicalPoints.of(x[rows, :3], x[rows, 3:]))
+        for rows in (torch.arange(900), torch.arange(900).repeat(20))
+    )
+    assert len(once) >= 2 * size.width
+    np.testing.assert_allclose(often, once, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [20, 120])
