@@ -21,6 +21,7 @@ _LAYERS = 4
 _NEAREST, _LEADING = 5, 32
 _LEVELS, _DIRECTIONS = 32, 32
 VIEWS = (
+    "lifted and masses 1, one flow",
     "lifted and masses 1",
     "lifted",
     *(f"masses {layer}" for layer in range(1, _LAYERS + 1)),
@@ -31,7 +32,8 @@ VIEWS = (
     "masses 1 and mixed tokens 1",
     "quantiles of the inputs",
 )
-"""Masses are slice weights, averaged over the points. The last view needs no model."""
+"""Masses are slice weights, averaged over the points; the first view has parameters in the middle
+of their range, as `slipstream predict` has. The last view needs no model."""
 
 
 @torch.no_grad()
@@ -40,9 +42,11 @@ def see(trained: TrainedModel, coords: torch.Tensor, features: torch.Tensor) -> 
     steps = Steps(trained.model)
     inputs = trained.normalised_inputs(trained.inputs(coords, features))
     stream = steps.begin(*inputs)
-    lifted = 2 * stream.x.shape[-1]
-    own = describe(trained, PhysicalPoints.of(coords, features))
-    views = {"lifted and masses 1": own, "lifted": own[:lifted]}
+    lifted = stream.x[0].double()
+    views = {
+        VIEWS[0]: describe(trained, PhysicalPoints.of(coords, features)),
+        "lifted": _flat(torch.stack((lifted.mean(0), lifted.std(0, correction=0)))),
+    }
     for layer in range(steps.couplings):
         stream, sums = steps.sums(layer, stream)
         mixed = steps.mixed(layer, sums)
@@ -57,6 +61,7 @@ def see(trained: TrainedModel, coords: torch.Tensor, features: torch.Tensor) -> 
     views["masses 1 and mixed tokens 1"] = np.concatenate(
         [views["masses 1"], views["mixed tokens 1"]]
     )
+    views["lifted and masses 1"] = np.concatenate([views["lifted"], views["masses 1"]])
     assert inputs[1] is not None, "the problem has features"
     views["quantiles of the inputs"] = _quantiles(torch.cat((inputs[0], inputs[1]), -1)[0])
     return views

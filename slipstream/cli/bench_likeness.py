@@ -27,7 +27,8 @@ def likeness(
 ) -> None:
     """Compare views of a design and distances by how well they tell unseen families.
 
-    Trains a small model for each setting, minutes each. Detection is at 5 % false alarms.
+    Trains a small model for each setting, minutes each. Detection is at 5 % false alarms, by the
+    score together with the plain checks of predict.
 
     Example: slipstream bench likeness --work out/likeness --only "one shape"
     """

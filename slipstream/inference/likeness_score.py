@@ -1,8 +1,9 @@
 """How far a design lies from those of the training, in units of how far these lie apart.
 
 A design is described by what the first layer of the model makes of its points: the mean and the
-standard deviation over the points of each lifted feature, and the mean slice weights. From deeper
-layers unseen shapes are hardly told apart (`slipstream bench likeness` compares them).
+standard deviation over the points of each lifted feature, and the mean slice weights, with all
+parameters in the middle of their range: these have checks of their own, and would hide the shape.
+From deeper layers unseen shapes are hardly told apart (`slipstream bench likeness` compares them).
 
 The score is the mean distance to the NEAREST nearest training samples, divided by the same distance
 of those samples: a training set of several kinds of designs is dense here and sparse there.
@@ -12,6 +13,7 @@ training samples among all standardised numbers, since so few say little about c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 
 from slipstream.models.steps import Steps
 from slipstream.runs.model_file import TrainedModel
+from slipstream.runs.model_inputs import ModelInputs
 from slipstream.runs.streaming import PhysicalPoints
 
 NEAREST = 5
@@ -43,7 +46,7 @@ def describe(trained: TrainedModel, points: PhysicalPoints) -> Floats:
     total, squares, masses = None, None, None
     for first in range(0, points.count, _CHUNK):
         end = min(first + _CHUNK, points.count)
-        inputs = trained.inputs(*points.read(first, end))
+        inputs = _at_one_flow(trained, trained.inputs(*points.read(first, end)))
         stream = steps.begin(*trained.normalised_inputs(inputs))
         lifted = stream.x[0].double()
         total = _added(total, lifted.sum(0))
@@ -57,6 +60,20 @@ def describe(trained: TrainedModel, points: PhysicalPoints) -> Floats:
     spread = (squares / points.count - mean.square()).clamp(min=0).sqrt()
     parts = [mean, spread] if masses is None else [mean, spread, masses / points.count]
     return np.asarray(torch.cat(parts).cpu().numpy(), np.float64)
+
+
+def _at_one_flow(trained: TrainedModel, inputs: ModelInputs) -> ModelInputs:
+    """The inputs with every parameter in the middle of its range in training."""
+    recipe, schema = trained.recipe, trained.schema
+    if recipe is None or inputs.features is None or not recipe.parameters:
+        return inputs
+    features, start = inputs.features.clone(), schema.columns("features").start
+    for parameter in recipe.parameters:
+        columns = schema.columns(parameter.name)
+        middle = (np.asarray(parameter.low) + np.asarray(parameter.high)) / 2
+        values = torch.as_tensor(middle, dtype=features.dtype, device=features.device)
+        features[..., columns.start - start : columns.stop - start] = values
+    return replace(inputs, features=features)
 
 
 def _added(total: torch.Tensor | None, part: torch.Tensor) -> torch.Tensor:

@@ -117,6 +117,9 @@ def test_a_description_is_of_the_points_and_not_of_their_order_or_number(made: P
     expected = torch.cat([lifted.mean(0), lifted.std(0, correction=0), masses])
     np.testing.assert_allclose(whole, expected.numpy(), rtol=1e-5, atol=1e-6)
     assert masses.sum() == pytest.approx(layer.sums(stream)[1].mass.shape[1], rel=1e-5)
+    features[:, 3] = 21.0  # a parameter is described by its own range
+    np.testing.assert_array_equal(of(torch.arange(900)), whole)
+    features[:, 3] = 25.0
     shuffled = torch.randperm(900)
     np.testing.assert_allclose(of(shuffled), whole, rtol=1e-5, atol=1e-6)
     twice = torch.arange(900).repeat(20)  # more than one chunk
