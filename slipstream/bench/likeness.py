@@ -25,7 +25,6 @@ from slipstream.core.configs import overlay
 from slipstream.core.records import append_record
 from slipstream.core.runtime import commit
 from slipstream.data.store import Store, open_store
-from slipstream.experiments import experiment
 from slipstream.inference.likeness import verdict_of
 from slipstream.inference.likeness_score import Neighbourhood
 from slipstream.inference.oddities import (
@@ -71,20 +70,21 @@ class _Seen:
     """Median relative L1 error of the model."""
 
 
-def config_of(setting: str, steps: int) -> RunConfig:
+def config_of(base: RunConfig, setting: str, steps: int) -> RunConfig:
+    """`base` is the experiment of PROBLEM."""
     settings = {"panels": _PANELS, "bodies": [1, 1], **SETTINGS[setting]}
     samples = {"train": 256, "val": 64, "test": 256}
     builtin = {"samples": samples, "points": _POINTS, "settings": settings}
     changes = {"data.builtin": builtin, "steps": steps, "evaluate_every": steps // 5}
-    return overlay(experiment(PROBLEM), changes)
+    return overlay(base, changes)
 
 
 def measure_setting(
-    setting: str, work: Path, out: Path, *, samples: int, steps: int, device: str
+    setting: str, base: RunConfig, work: Path, out: Path, *, samples: int, steps: int, device: str
 ) -> Iterator[dict[str, Any]]:
     """Train, unless WORK has the run already, and yield every record as it is written."""
     run = work / setting.replace(", ", "-").replace(" ", "-")
-    train(config_of(setting, steps), run, device=device)
+    train(config_of(base, setting, steps), run, device=device)
     trained, store = load_model(run, device=device), open_store(run / "data")
     config = builtin_config(PROBLEM, {"panels": _PANELS, "bodies": [1, 1], **SETTINGS[setting]})
     assert isinstance(config, PotentialFlow), "the config of the problem"

@@ -11,6 +11,7 @@ from slipstream.bench import likeness as bench
 from slipstream.cli.evaluation_tables import print_whole
 from slipstream.cli.terminal import new_table, plain
 from slipstream.core.checks import check_whole
+from slipstream.experiments import experiment
 
 
 def likeness(
@@ -38,9 +39,10 @@ def likeness(
     if not chosen:
         names = ", ".join(bench.SETTINGS)
         raise ValueError(f"only must be part of the name of a setting ({names}), got {only!r}")
+    base = experiment(bench.PROBLEM)
     for setting in chosen:
         measured = bench.measure_setting(
-            setting, work, out, samples=samples, steps=steps, device=device
+            setting, base, work, out, samples=samples, steps=steps, device=device
         )
         _show(setting, list(measured))
     typer.echo(f"Records: {out}")
