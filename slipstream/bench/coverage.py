@@ -25,12 +25,12 @@ from slipstream.evaluation.calibration import band_score, conformal_quantile, ra
 from slipstream.evaluation.measure import variables
 from slipstream.evaluation.run_evaluation import open_data_of
 from slipstream.evaluation.sample_bodies import ForceRequest
-from slipstream.experiments import experiment, potential_flow_surface, small
 from slipstream.inference.calibrate import CalibrationRequest, calibrate
 from slipstream.inference.stored_predictions import PredictedSamples
+from slipstream.models.variants import Size
 from slipstream.physics.builtin import builtin_config, builtin_source
 from slipstream.runs.calibration_file import Calibration
-from slipstream.runs.config import RunConfig, with_store
+from slipstream.runs.config import DataConfig, ModelConfig, OptimConfig, RunConfig, with_store
 from slipstream.runs.ensemble import Ensemble, as_ensemble
 from slipstream.runs.folder import RunFolder
 from slipstream.training.session import train
@@ -73,14 +73,15 @@ def measure_coverage(case: CoverageCase, folder: Path) -> Iterator[dict[str, Any
 
 
 def _config(case: CoverageCase) -> RunConfig:
-    if case.problem == "flow":
-        usual = potential_flow_surface()
-        data = replace(usual.data, points=256, builtin=None, problem=None)
-    else:
-        usual = small(experiment("own"))
-        data = replace(usual.data, points=256)
-    every = min(200, case.steps)
-    return replace(usual, data=data, steps=case.steps, evaluate_every=every, schedule=None)
+    return RunConfig(
+        experiment=case.problem,
+        data=DataConfig(problem=None, points=256),
+        model=ModelConfig(size=Size(layers=4, width=64, heads=4, slices=16)),
+        optim=OptimConfig(warmup=0.01 if case.problem == "flow" else 0.05),
+        steps=case.steps,
+        batch=4,
+        evaluate_every=min(200, case.steps),
+    )
 
 
 def _store(problem: Problem, folder: Path) -> Path:

@@ -20,6 +20,7 @@ from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench.mesh import measure_mesh
 from slipstream.cli.bench_forecast import forecast
+from slipstream.cli.bench_likeness import likeness
 from slipstream.cli.bench_remesh import remesh
 from slipstream.cli.bench_streaming import streaming
 from slipstream.cli.bench_training import resume, trainer
@@ -43,6 +44,7 @@ app.command()(forecast)
 app.command()(streaming)
 app.command()(coverage)
 app.command()(remesh)
+app.command()(likeness)
 Only = Annotated[str, typer.Option(help="Only cases whose name contains this; A|B is A or B.")]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; 0 does all in this one. [default: cores - 2]")

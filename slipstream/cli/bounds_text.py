@@ -6,8 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from slipstream.evaluation.calibration import percent
 from slipstream.inference.bounds import Bounds
+from slipstream.inference.many import MeshResult
 
 _LIKE_THEM = "A mesh with a warning may not be like those of the calibration."
+
+_NAMED = 3
+_UNLIKE = "The bounds are no promise for meshes that are not like the training"
 
 
 def field_cells(bounds: Bounds | None) -> dict[str, str]:
@@ -43,3 +47,21 @@ def bounds_sentences(several: Sequence[Bounds | None]) -> Iterator[str]:
         if bounds.reason:
             sentences[bounds.reason] = None
     yield from sentences
+
+
+def unlike_sentences(results: Sequence[MeshResult]) -> Iterator[str]:
+    """For which meshes bounds that were shown do not hold."""
+    names = [
+        result.name
+        for result in results
+        if result.likeness is not None and not result.likeness.like and _has_bounds(result.bounds)
+    ]
+    if names:
+        some = ", ".join(names[:_NAMED])
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"{_UNLIKE}: {some}{more}."
+
+
+def _has_bounds(bounds: Bounds | None) -> bool:
+    several = () if bounds is None else (*bounds.fields.values(), *bounds.coefficients.values())
+    return any(bound.value is not None for bound in several)

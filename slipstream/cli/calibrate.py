@@ -18,6 +18,7 @@ from slipstream.evaluation.sample_bodies import ForceRequest
 from slipstream.inference.bounds import Bound, bound_of
 from slipstream.inference.calibrate import CalibrationRequest
 from slipstream.inference.calibrate import calibrate as measure
+from slipstream.inference.likeness import calibrate_likeness
 from slipstream.runs.calibration_file import Calibration, write_calibration
 from slipstream.runs.folder import RunFolder
 
@@ -51,8 +52,9 @@ def calibrate(
     """Measure how far off the model may be on a new design, for `slipstream predict` to say.
 
     Split-conformal: errors on held-out samples bound that of a new design like them, with a
-    probability that is stated. Writes RUN/calibration.json, which serves any level; that of several
-    runs is beside the first of them, for `slipstream predict` with the same runs.
+    probability that is stated. Writes RUN/calibration.json, which serves any level, and
+    RUN/likeness.safetensors, by which predict says whether a mesh is like the training. Those of
+    several runs are beside the first of them, for `slipstream predict` with the same runs.
 
     Example: slipstream calibrate runs/own --split test --meshes cars/
     """
@@ -68,7 +70,9 @@ def calibrate(
     with bar("calibrate") as advance:
         calibration = measure(runs, request, advance)
     file = write_calibration([run.path for run in runs], calibration)
-    notes = list(_notes(calibration))
+    likeness, notes = _likeness(runs, request), list(_notes(calibration))
+    if isinstance(likeness, str):
+        notes.append(likeness)
     if as_json:
         shown = {"level": level, **_bounds(calibration, level), "notes": notes, "file": str(file)}
         print(json.dumps(shown, indent=2))
@@ -76,7 +80,17 @@ def calibrate(
     _print(calibration, level)
     for note in notes:
         say(f"Note: {note}")
-    say(f"Wrote {file}: slipstream predict uses it.")
+    files = f"{file} and {likeness}" if isinstance(likeness, Path) else str(file)
+    say(f"Wrote {files}, for slipstream predict.")
+
+
+def _likeness(runs: list[RunFolder], request: CalibrationRequest) -> Path | str:
+    """Write the likeness file too, or say why there is none."""
+    try:
+        with bar("likeness") as advance:
+            return calibrate_likeness(runs, request, advance)
+    except ValueError as error:
+        return f"Likeness to the training is not calibrated: {error}."
 
 
 def _run_folder(path: Path) -> RunFolder:

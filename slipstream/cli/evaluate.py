@@ -38,6 +38,7 @@ from slipstream.evaluation.summary import (
 )
 from slipstream.evaluation.vtk_export import write_vtk_files
 from slipstream.inference.calibrate import CalibrationRequest, calibrate, lacks_calibration
+from slipstream.inference.likeness import calibrate_likeness, lacks_likeness
 from slipstream.runs.calibration_file import write_calibration
 from slipstream.runs.config import FREE, OWN
 from slipstream.runs.evaluation_file import Evaluation, Protocol
@@ -166,17 +167,17 @@ def _calibrated(
             device=request.device, store=request.store, forces=request.forces
         )
         try:
-            if not lacks_calibration(run, wanted):
-                continue
-            calibration = calibrate([run], wanted, watch)
+            if lacks_calibration(run, wanted):
+                calibration = calibrate([run], wanted, watch)
+                write_calibration([run.path], calibration)
+                said[str(run.path)] = (
+                    f"calibrated on {len(calibration.samples)} samples of the {calibration.split}"
+                    " split, for slipstream predict"
+                )
+            if lacks_likeness(run):
+                calibrate_likeness([run], wanted, watch)
         except ValueError as error:
             said[str(run.path)] = f"not calibrated: {error}"
-            continue
-        file = write_calibration([run.path], calibration)
-        said[str(run.path)] = (
-            f"calibrated on {len(calibration.samples)} samples of the {calibration.split} split,"
-            f" for slipstream predict: {file.name}"
-        )
     return said
 
 

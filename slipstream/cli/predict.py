@@ -27,6 +27,7 @@ from slipstream.core.checks import check_choice
 from slipstream.data.meshes import SUFFIXES, MeshInput, ReadLimits, find_inputs, read_within
 from slipstream.inference.bounds import Calibrated
 from slipstream.inference.designs import Designs
+from slipstream.inference.likeness import Judge
 from slipstream.inference.many import MeshResult, Outputs, earlier_outputs, predict_many
 from slipstream.inference.mesh_fields import InputChoices
 from slipstream.inference.predict import Choices, recipe_of
@@ -141,6 +142,9 @@ def predict(
     level: Annotated[
         float, typer.Option(help="Probability of the bounds of errors, of a calibrated model.")
     ] = 0.9,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse meshes that are not like the training.")
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace outputs that exist.")
     ] = False,
@@ -195,15 +199,15 @@ def predict(
     calibrated = Calibrated(runs, models, level, base)
     if bands:
         wishes = replace(wishes, bands=calibrated.bands())
+    judge = Judge(runs, models, strict=strict)
     outputs = _outputs(out, overwrite)
     named = _named(meshes, outputs)
     with bar(f"predict {len(named)} mesh{'es' if len(named) > 1 else ''}, percent") as advance:
         progress = _Progress(advance, len(named))
         choose = _chooser(base, models.first, parameters, surface, progress)
         with read_within(ReadLimits(read_memory, read_timeout)):
-            results = [
-                progress.done(one) for one in predict_many(models, named, outputs, choose, wishes)
-            ]
+            several = predict_many(models, named, outputs, choose, wishes, judge)
+            results = [progress.done(one) for one in several]
     results = [_bounded(result, calibrated, given) for result in results]
     _finish(results, models, outputs, as_json)
 

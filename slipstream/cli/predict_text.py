@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from slipstream.cli.bounds_text import bounds_sentences, field_cells, half_width
+from slipstream.cli.bounds_text import (
+    bounds_sentences,
+    field_cells,
+    half_width,
+    unlike_sentences,
+)
+from slipstream.cli.likeness_text import likeness_sentences
 from slipstream.cli.remesh_text import remesh_cells, remesh_sentences, remesh_warnings
 from slipstream.cli.terminal import new_console, new_table, plain, say
 from slipstream.inference.many import MeshResult
@@ -83,6 +89,8 @@ def _common(results: Sequence[MeshResult], error: float | None) -> Iterator[str]
         yield f"The model's validation error is {error:.4g}, relative, over all of its fields."
     yield from bounds_sentences([result.bounds for result in results])
     yield from remesh_sentences(results)
+    yield from unlike_sentences(results)
+    yield from likeness_sentences(results)
     for result in results:
         for file in result.files:
             yield f"Wrote {file}"

@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 
 from slipstream.core.records import append_record, read_records
+from slipstream.core.schemas import parsed
 from slipstream.data.meshes import MeshInput, parts_of
 from slipstream.inference.bounds import Bounds
-from slipstream.inference.mesh_fields import regions_of
+from slipstream.inference.likeness import Judge, MeshLikeness
+from slipstream.inference.mesh_fields import MeshFields, mesh_fields, regions_of
 from slipstream.inference.output import planned_file, write_prediction_mesh
 from slipstream.inference.predict import Choices, predict, recipe_of
 from slipstream.inference.prediction import MeshPrediction
@@ -62,6 +64,8 @@ class MeshResult:
     """How far it moves on other clouds of the same geometry (remesh.py), where that was asked."""
     bounds: Bounds | None = None
     """Of the errors, by the calibration; records have none, since it may come later."""
+    likeness: MeshLikeness | None = None
+    """To the training, by the judge; None without one."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,11 @@ def predict_many(
     outputs: Outputs,
     choices: Callable[[MeshInput], Choices],
     wishes: Wishes | None = None,
+    judge: Judge | None = None,
 ) -> Iterator[MeshResult]:
-    """Predict meshes into a folder, a result each; an error of one does not stop the others."""
-    job = _Job(as_ensemble(models), outputs, wishes or Wishes())
+    """Predict meshes into a folder, a result each; an error of one does not stop the others. The
+    judge says whether meshes are like the training, and fails others where it is strict."""
+    job = _Job(as_ensemble(models), outputs, wishes or Wishes(), judge)
     for mesh in meshes:
         try:
             yield job.run(mesh, choices(mesh))
@@ -105,8 +111,11 @@ def earlier_outputs(records: Path) -> set[str]:
 
 
 class _Job:
-    def __init__(self, models: Ensemble, outputs: Outputs, wishes: Wishes) -> None:
+    def __init__(
+        self, models: Ensemble, outputs: Outputs, wishes: Wishes, judge: Judge | None
+    ) -> None:
         wishes.check(models)
+        self._judge = judge
         self._models, self._outputs, self._wishes = models, outputs, wishes
         self._weights = models.weights
         records = read_records(outputs.records) if outputs.records.is_file() else []
@@ -126,10 +135,12 @@ class _Job:
         last = self._last.get(paths[0])
         if last and last["kind"] == _DONE and last["key"] == key and self._there(last["files"]):
             if not self._outputs.overwrite:
-                return replace(_result(last["result"]), status="kept", file=str(file))
+                kept = replace(_result(last["result"]), status="kept", file=str(file))
+                return replace(kept, likeness=self._likeness_again(mesh, choices, kept.likeness))
         self._check_free(files, last)
         first = self._wishes.for_prediction(choices)
         prediction = predict(self._models, mesh.path, choices=first)
+        likeness = self._likeness(mesh, prediction.inputs)
         numbers = self._wishes.numbers(prediction)
         extra = self._wishes.arrays(self._models, prediction, choices.chunk)
         remesh = self._wishes.other_clouds(self._models, prediction, choices)
@@ -141,9 +152,34 @@ class _Job:
             str(path) for path in self._wishes.carry_out(self._models, prediction, stem, choices)
         ]
         write_prediction_mesh(prediction, target, extra=extra, overwrite=True)
-        result = replace(_predicted(mesh, prediction), file=str(file), files=beside, **numbers)
+        result = replace(
+            _predicted(mesh, prediction),
+            file=str(file),
+            files=beside,
+            likeness=likeness,
+            **numbers,
+        )
         append_record(self._outputs.records, _DONE, {**about, "result": asdict(result)})
         return result
+
+    def _likeness(self, mesh: MeshInput, inputs: MeshFields) -> MeshLikeness | None:
+        """ValueError where the judge is strict and the mesh is not like the training."""
+        if self._judge is None:
+            return None
+        likeness = self._judge.judge(inputs)
+        self._judge.check(likeness, mesh.name)
+        return likeness
+
+    def _likeness_again(
+        self, mesh: MeshInput, choices: Choices, earlier: MeshLikeness | None
+    ) -> MeshLikeness | None:
+        """That of a mesh that is not predicted again: judged again where it was by another file."""
+        judge = self._judge
+        if judge is None or (earlier is not None and earlier.of == judge.of):
+            if judge is not None and earlier is not None:
+                judge.check(earlier, mesh.name)
+            return earlier
+        return self._likeness(mesh, mesh_fields(mesh.path, judge.recipe, choices.inputs))
 
     def _there(self, files: Sequence[str]) -> bool:
         return all((self._outputs.folder / file).exists() for file in files)
@@ -222,4 +258,8 @@ def _predicted(mesh: MeshInput, prediction: MeshPrediction) -> MeshResult:
 
 
 def _result(value: Mapping[str, Any]) -> MeshResult:
-    return MeshResult(**{**value, "ranges": {k: tuple(v) for k, v in value["ranges"].items()}})
+    ranges = {name: tuple(own) for name, own in value["ranges"].items()}
+    likeness = value.get("likeness")
+    if likeness is not None:
+        likeness = parsed(MeshLikeness, likeness, place="likeness")
+    return MeshResult(**{**value, "ranges": ranges, "likeness": likeness})

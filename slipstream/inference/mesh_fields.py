@@ -18,6 +18,7 @@ from slipstream.inference.oddities import (
     check_scale,
     few_points,
     never_learned,
+    unusual_features,
     unusual_parameters,
     unusual_places,
 )
@@ -70,6 +71,8 @@ class MeshFields:
     """What was assumed."""
     warnings: tuple[str, ...]
     """What may make the prediction wrong."""
+    oddities: tuple[str, ...]
+    """Those of the warnings by which the mesh is unlike the training's."""
     choices: InputChoices
     outside: int
     """Rows that are outside of the box of the training."""
@@ -126,23 +129,25 @@ def mesh_fields(
     features = making.features()
     truth = {t.name: v for t in recipe.targets if (v := truth_of(mesh, t, location)) is not None}
     parameters = {f.name: features[f.name] for f in recipe.parameters}
-    warnings = [
-        *making.warnings,
+    kept = coords if making.kept is None else coords[making.kept]
+    odd = [
         *(() if asked else few_points(len(coords), recipe, mesh.name)),
         *unusual_places(coords, recipe, mesh.name),
         *unusual_parameters(parameters, recipe),
-        *never_learned(recipe),
+        *(() if asked else unusual_features(features, recipe, mesh.name)),
     ]
+    warnings = [*making.warnings, *odd, *never_learned(recipe)]
     return MeshFields(
         mesh,
         location,
         len(places),
         making.kept,
-        coords if making.kept is None else coords[making.kept],
+        kept,
         features,
         truth,
         tuple(making.notes),
         tuple(warnings),
+        (*making.odd, *odd),
         choices,
         making.outside,
     )
@@ -169,6 +174,7 @@ class _Making:
         self.outside = 0
         self.notes: list[str] = []
         self.warnings: list[str] = []
+        self.odd: list[str] = []
 
     def coords(self) -> NDArray[Any]:
         """The coordinates that the model takes, at all rows."""
@@ -284,6 +290,8 @@ class _Making:
                 " faces there as they turn, --flip-normals the other side"
             )
         self.warnings.append(sentence)
+        if undecided > MOST_UNDECIDED:
+            self.odd.append(sentence)
 
     def _distance(self, feature: FeatureRecipe) -> NDArray[Any]:
         if self.choices.surface is None:

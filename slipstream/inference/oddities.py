@@ -22,6 +22,8 @@ _FEWER = 4
 """A mesh with this many times fewer points than a training step saw is warned of."""
 _MARGIN = 0.1
 """The share of the training's extent by which a mesh may leave it without a warning."""
+_FEW_ROWS = 0.01
+"""The share of rows whose features may leave their range without a warning."""
 
 
 def check_scale(coords: NDArray[Any], recipe: Recipe, file: str) -> None:
@@ -82,6 +84,47 @@ def unusual_parameters(parameters: Mapping[str, Any], recipe: Recipe) -> list[st
                 f" {', '.join(f'{number:g}' for number in numbers)}"
             )
     return warnings
+
+
+def unusual_features(features: Mapping[str, Any], recipe: Recipe, file: str) -> list[str]:
+    """Features with a value at each row that leave their range in training."""
+    warnings = []
+    for feature in recipe.features:
+        if feature.is_parameter:
+            continue
+        values = _columns(features[feature.name], feature.components)
+        low, high = np.asarray(feature.low), np.asarray(feature.high)
+        room = np.maximum(_MARGIN * (high - low), 1e-6 * np.maximum(np.abs(low), np.abs(high)))
+        share = ((values < low - room) | (values > high + room)).any(1).mean()
+        if share > _FEW_ROWS:
+            what = named(feature.name, feature.unit, feature.components)
+            known = range_text(feature.low, feature.high)
+            warnings.append(
+                f"{what} is outside of its range in training, {known}, at {share:.1%} of the rows"
+                f" of {file}"
+            )
+    return warnings
+
+
+def far_out(features: Mapping[str, Any], recipe: Recipe) -> tuple[str, ...]:
+    """Parameters and features that leave their range by more than its width: of one that never
+    changed, by anything. A feature at rows does where its mean over them does."""
+    far = []
+    for feature in recipe.features:
+        middle = _columns(features[feature.name], feature.components).mean(0, np.float64)
+        low, high = np.asarray(feature.low), np.asarray(feature.high)
+        room = np.maximum(high - low, 1e-6 * np.maximum(np.abs(low), np.abs(high)))
+        if ((middle < low - room) | (middle > high + room)).any():
+            what = named(feature.name, feature.unit, feature.components)
+            known = range_text(feature.low, feature.high)
+            got = ", ".join(f"{number:g}" for number in middle)
+            far.append(f"{what} is far outside of its range in training, {known}: got {got}")
+    return tuple(far)
+
+
+def _columns(values: Any, components: int) -> NDArray[Any]:
+    """Values at rows, or numbers that all rows share, as (N, components)."""
+    return np.asarray(values).reshape(-1, components)
 
 
 def never_learned(recipe: Recipe) -> list[str]:
