@@ -180,14 +180,14 @@ def predict(
     models = as_ensemble(runs, device=device)
     calibrated = Calibrated(runs, models, level, base)
     outputs = _outputs(out, overwrite)
+    folders = [model_path(run).parent for run in runs]
     named = _named(meshes, outputs)
     with bar(f"predict {len(named)} mesh{'es' if len(named) > 1 else ''}, percent") as advance:
         progress = _Progress(advance, len(named))
         choose = _chooser(base, models.first, parameters, surface, progress)
         with read_within(ReadLimits(read_memory, read_timeout)):
-            results = [
-                progress.done(one) for one in predict_many(models, named, outputs, choose, wishes)
-            ]
+            several = predict_many(models, named, outputs, choose, wishes, folders)
+            results = [progress.done(one) for one in several]
     results = [_bounded(result, calibrated, given) for result in results]
     _finish(results, models, outputs, as_json)
 
