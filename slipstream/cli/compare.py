@@ -105,7 +105,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
 
 def _print(comparison: Comparison) -> None:
     table = new_table(f"against {comparison.baseline.name}")
-    headings = ("design", "coefficient", "baseline", "design's", "difference",
+    headings = ("design", "coefficient", "baseline", "here", "difference",
                 f"interval, {percent(comparison.level)}", "verdict")  # fmt: skip
     for heading in headings:
         table.add_column(plain(heading), justify="left" if heading in headings[:2] else "right")

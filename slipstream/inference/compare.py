@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slipstream.core.plain_checks import check_choice
 from slipstream.evaluation.calibration import check_level, percent
-from slipstream.evaluation.paired import difference_bound, too_few
+from slipstream.evaluation.paired import difference_bounds, too_few
 from slipstream.inference.bounds import why_no_interval
 from slipstream.inference.predicted_designs import PredictedDesign
-from slipstream.runs.calibration_file import Calibration, ForceScores, Scores, read_calibration
+from slipstream.runs.calibration_file import Calibration, ForceScores, read_calibration
 from slipstream.runs.force_records import SHOWN
 
 Verdict = Literal["better", "worse", "higher", "lower", "cannot be told"]
@@ -153,9 +154,10 @@ def compare(
     assert scores is not None, "else its absence was said above"
     differences = []
     for name in (one for one in SHOWN if one in baseline.coefficients):
-        bound, reason = _bound(scores.residuals.get(name, {}), level, len(others))
+        bounds, reason = _bounds(scores, name, (baseline, *others), level)
         differences += [
-            _difference(baseline, other, name, bound, reason, better.get(name)) for other in others
+            _difference(baseline, other, name, bound, reason, better.get(name))
+            for other, bound in zip(others, bounds, strict=True)
         ]
     samples = max((len(own) for own in scores.residuals.values()), default=0)
     promised = any(one.bound is not None for one in differences)
@@ -172,16 +174,38 @@ def compare(
     )
 
 
-def _bound(residuals: Scores, level: float, others: int) -> tuple[float | None, str]:
-    """The bound that some residuals promise for all designs at once, or why there is none."""
+def _bounds(
+    scores: ForceScores, name: str, designs: Sequence[PredictedDesign], level: float
+) -> tuple[Sequence[float | None], str]:
+    """What the samples promise for each design but the first, all at once, or why nothing."""
+    residuals = scores.residuals.get(name, {})
     known = [math.inf if one is None else one for one in residuals.values()]
-    bound = difference_bound(known, level, others)
-    if bound is None:
-        return None, too_few(len(known), level, others)
-    if math.isinf(bound):
+    others = len(designs) - 1
+    # Coefficients that a calibration of an older version does not have make no distances.
+    names = [one for one in SHOWN if scores.predicted.get(one, {}).keys() >= residuals.keys()]
+    names = [one for one in names if all(one in design.coefficients for design in designs)]
+    bounds = (
+        difference_bounds(
+            known,
+            level,
+            others,
+            predicted=_table([[scores.predicted[n][s] for n in names] for s in residuals]),
+            designs=_table([[design.coefficients[n] for n in names] for design in designs]),
+        )
+        if names
+        else difference_bounds(known, level, others)
+    )
+    if bounds is None:
+        return [None] * others, too_few(len(known), level, others)
+    if math.isinf(bounds[0]):
         wrong = sum(map(math.isinf, known))
-        return None, f"the prediction is not finite on {wrong} of {len(known)} samples"
-    return bound, ""
+        reason = f"the prediction is not finite on {wrong} of {len(known)} samples"
+        return [None] * others, reason
+    return bounds, ""
+
+
+def _table(rows: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
+    return np.array([[np.nan if one is None else one for one in row] for row in rows], np.float64)
 
 
 def _difference(
@@ -266,7 +290,7 @@ def _same(one: object, other: object) -> bool:
     return one == other
 
 
-def _unit(vector: Sequence[float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _unit(vector: Sequence[float]) -> NDArray[np.float64]:
     return np.asarray(vector, np.float64) / np.linalg.norm(vector)
 
 
@@ -275,13 +299,17 @@ def _text(vector: Sequence[float]) -> str:
 
 
 def _promise(samples: int, level: float, others: int) -> str:
-    what = "the difference" if others == 1 else f"all {others} differences to the baseline"
+    what = {1: "the difference", 2: "both differences to the baseline"}.get(
+        others, f"all {others} differences to the baseline"
+    )
     each = "" if others == 1 else f" {others} designs at once are corrected for."
     return (
-        f"With a probability of at least {percent(level)} the interval of a coefficient holds"
+        f"With a probability of at least {percent(level)} the intervals of a coefficient hold"
         f" {what}, over the choice of the {samples} calibration samples and of the designs, if the"
         f" designs, the baseline too, are like those samples: exchangeable with them.{each} Each"
-        " coefficient is by itself, and it is no promise for designs of another kind."
+        " coefficient is by itself. It is no promise for designs of another kind, and none for each"
+        " pair: where errors differ more between close variants than the samples tell, intervals"
+        " may be too narrow."
     )
 
 

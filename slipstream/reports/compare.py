@@ -88,7 +88,7 @@ def _name(one: Difference) -> str:
 
 
 def _table(comparison: Comparison) -> Table:
-    columns = ("design", "coefficient", comparison.baseline.name, "design's", "difference",
+    columns = ("design", "coefficient", comparison.baseline.name, "here", "difference",
                f"interval, {percent(comparison.level)}", "verdict")  # fmt: skip
     rows = []
     for one in comparison.differences:
