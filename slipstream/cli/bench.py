@@ -19,6 +19,7 @@ from slipstream.bench import cpu_subjects, cpu_tables, run, subjects, tables
 from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench.mesh import measure_mesh
+from slipstream.cli.bench_compare import compare
 from slipstream.cli.bench_streaming import streaming
 from slipstream.cli.bench_training import resume, trainer
 from slipstream.cli.terminal import new_console, text_column
@@ -34,6 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.command()(compare)
 app.command()(trainer)
 app.command()(resume)
 app.command()(streaming)

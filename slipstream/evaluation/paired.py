@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +69,8 @@ def difference_bounds(
     place = (groups + 1) * Fraction(str(level))
     if place > groups:
         return None
-    draw = np.random.Generator(np.random.Philox(key=0))
-    orders = np.argsort(draw.random((GROUPINGS, len(known))), axis=1)
-    grouped = orders[:, : groups * (others + 1)].reshape(GROUPINGS, groups, others + 1)
+    orders = _orders(len(known))[:, : groups * (others + 1)]
+    grouped = orders.reshape(GROUPINGS, groups, others + 1)
     scale, own = np.ones((GROUPINGS, groups, others)), np.ones(others)
     if predicted is not None and designs is not None:
         near = _near(np.concatenate([predicted, designs]))
@@ -82,6 +82,13 @@ def difference_bounds(
     if share:
         bounds = (1 - share) * bounds + share * scores[:, below]
     return tuple(float(one) for one in bounds.mean() * own)
+
+
+@lru_cache(maxsize=8)
+def _orders(count: int) -> NDArray[np.intp]:
+    """(GROUPINGS, count): the orders in which samples are grouped, always the same."""
+    draw = np.random.Generator(np.random.Philox(key=0))
+    return np.argsort(draw.random((GROUPINGS, count)), axis=1)
 
 
 def _scores(residuals: Floats, scale: Floats) -> Floats:
