@@ -152,15 +152,14 @@ def compare(
         if differing:
             raise ValueError(f"{design.name}: {differing}")
     assert scores is not None, "else its absence was said above"
-    differences = []
+    differences: list[list[Difference]] = [[] for _ in others]
     for name in (one for one in SHOWN if one in baseline.coefficients):
         bounds, reason = _bounds(scores, name, (baseline, *others), level)
-        differences += [
-            _difference(baseline, other, name, bound, reason, better.get(name))
-            for other, bound in zip(others, bounds, strict=True)
-        ]
+        for other, bound, own in zip(others, bounds, differences, strict=True):
+            own.append(_difference(baseline, other, name, bound, reason, better.get(name)))
+    every = tuple(one for own in differences for one in own)
     samples = max((len(own) for own in scores.residuals.values()), default=0)
-    promised = any(one.bound is not None for one in differences)
+    promised = any(one.bound is not None for one in every)
     return Comparison(
         baseline=baseline,
         others=tuple(others),
@@ -168,7 +167,7 @@ def compare(
         split=calibration.split,
         samples=samples,
         better=dict(better),
-        differences=tuple(differences),
+        differences=every,
         promise=_promise(samples, level, len(others)) if promised else "",
         notes=tuple(_notes(baseline, others, calibration)),
     )

@@ -157,8 +157,8 @@ def _caption(between: BodyDifference | None) -> str:
         return f"{seen} The difference is row by row: the meshes have the same faces."
     return (
         f"{seen} The meshes have other faces, so the difference is to the nearest place of the"
-        f" baseline, where one lies within {NEAR:.0%} of its size ({between.share:.0%} of the"
-        " places; grey elsewhere)."
+        f" baseline, where its surface lies within {NEAR:.0%} of its size ({between.share:.0%} of"
+        " the places; grey elsewhere)."
     )
 
 

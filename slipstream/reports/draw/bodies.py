@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from slipstream.core.extras import need
+from slipstream.data.geometry import distance_to_triangles
 from slipstream.data.meshes import Location, Wanted, mesh_info, read_mesh, triangle_cells
 from slipstream.reports.draw import style
 from slipstream.reports.draw.canvas import Canvas, surface_canvas
@@ -26,9 +27,9 @@ from slipstream.reports.draw.fields import (
 from slipstream.reports.draw.raster import Floats
 
 NEAR = 0.02
-"""How far the nearest place on the other body may be, as a share of the diagonal of its box."""
+"""How far the surface of the other body may be, as a share of the diagonal of its box."""
 _LEAST = 0.5
-"""The share of places with one so near, below which two bodies have no common surface."""
+"""The share of places so near to it, below which two bodies have no common surface."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class BodyDifference:
     """The field of a body less that of another one, at the places of the first."""
 
     values: Floats
-    """NaN where the other body has no place near."""
+    """NaN where the surface of the other body is not near."""
     how: Literal["by row", "nearest"]
     share: float
     """Of the places that have a difference."""
@@ -101,20 +102,17 @@ def _array(field: str, held: set[str]) -> str:
 
 
 def difference(body: Body, other: Body) -> BodyDifference:
-    """By row where both have the same faces, else at the nearest places.
+    """By row where both have the same faces, else to the nearest place of the other body.
 
-    ValueError where less than half of the places have one near: no common surface.
+    ValueError where less than half of the places are near its surface: no common surface.
     """
     same = body.location == other.location and len(body.values) == len(other.values)
     if same and len(body.points) == len(other.points):
         if np.array_equal(body.triangles, other.triangles):
             return BodyDifference(body.values - other.values, "by row", 1.0)
-    places, others = body.places, other.places
-    known = np.isfinite(other.values)
+    places = body.places
     limit = NEAR * float(np.linalg.norm(np.ptp(other.points, axis=0)))
-    tree = need("scipy.spatial", "mesh").KDTree(others[known])
-    far, nearest = tree.query(places, distance_upper_bound=limit)
-    near = np.isfinite(far)
+    near = distance_to_triangles(places, other.points, other.triangles) <= limit
     share = float(near.mean())
     if share < _LEAST:
         raise ValueError(
@@ -122,8 +120,11 @@ def difference(body: Body, other: Body) -> BodyDifference:
             f" field, got {share:.0%} of the places of {body.name} within {NEAR:.0%} of the size of"
             f" {other.name}"
         )
+    known = np.isfinite(other.values)
+    tree = need("scipy.spatial", "mesh").KDTree(other.places[known])
+    nearest = tree.query(places[near])[1]
     values = np.full(len(body.values), np.nan)
-    values[near] = body.values[near] - other.values[known][nearest[near]]
+    values[near] = body.values[near] - other.values[known][nearest]
     return BodyDifference(values, "nearest", share)
 
 
