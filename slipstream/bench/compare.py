@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from slipstream.bench.half_bodies import write_variant
 from slipstream.evaluation.calibration import conformal_quantile
-from slipstream.evaluation.paired import difference_bounds
+from slipstream.evaluation.paired import Groupings, difference_bounds, groupings
 from slipstream.evaluation.sample_bodies import ForceRequest
 from slipstream.inference.calibrate import CalibrationRequest, calibrate
 from slipstream.inference.mesh_fields import InputChoices
@@ -124,21 +124,12 @@ class Split:
     column: int
     """Which coefficient."""
 
-    def paired(self, designs: Coefficients, *, scaled: bool = True) -> Floats:
-        """The bounds of the differences of designs (1 + K) to the first, as `compare` has them."""
-        residuals = list(self.known.residuals[:, self.column])
-        others = len(designs.true) - 1
-        if not scaled:
-            bounds = difference_bounds(residuals, self.level, others)
-        else:
-            bounds = difference_bounds(
-                residuals,
-                self.level,
-                others,
-                predicted=self.known.predicted,
-                designs=designs.predicted,
-            )
-        return np.array(bounds or [np.inf] * others)
+    def paired(self, grouped: Groupings) -> Floats:
+        """The bounds of the differences to a baseline, as `compare` has them."""
+        bounds = difference_bounds(
+            self.known.residuals[:, self.column].tolist(), self.level, grouped
+        )
+        return np.array(bounds or [np.inf] * len(grouped.own))
 
     def separate(self, level: float) -> float:
         """What two intervals of a level of their own add up to."""
@@ -155,11 +146,12 @@ def try_splits(
     for _ in range(splits):
         order = draw.permutation(len(predicted.samples.true))
         known, fresh = predicted.samples.only(order[:samples]), order[samples:]
-        cases = list(_cases(predicted, fresh, draw))
-        for column, name in enumerate(SHOWN):
-            split = Split(known, level, column)
-            for kind, designs in cases:
-                for way, bounds in _ways(split, designs, kind):
+        for kind, designs in _cases(predicted, fresh, draw):
+            others = len(designs.true) - 1
+            near = groupings(samples, others, predicted=known.predicted, designs=designs.predicted)
+            alike = groupings(samples, others)
+            for column, name in enumerate(SHOWN):
+                for way, bounds in _ways(Split(known, level, column), near, alike):
                     own = _judged(designs, bounds, column)
                     found.setdefault((name, kind, way), []).append(own)
     for (name, kind, way), rows in found.items():
@@ -184,10 +176,10 @@ def _cases(
             yield f"variant, {change:.1%}", Coefficients(*both)
 
 
-def _ways(split: Split, designs: Coefficients, kind: str) -> Iterator[tuple[str, Floats]]:
-    yield "compare", split.paired(designs)
-    yield "compare without distances", split.paired(designs, scaled=False)
-    others, rest = len(designs.true) - 1, 1 - split.level
+def _ways(split: Split, near: Groupings, alike: Groupings) -> Iterator[tuple[str, Floats]]:
+    yield "compare", split.paired(near)
+    yield "compare without distances", split.paired(alike)
+    others, rest = len(near.own), 1 - split.level
     yield "two separate", np.full(others, split.separate(split.level))
     corrected = round(1 - rest / (others + 1), 6)
     yield "two separate, corrected", np.full(others, split.separate(corrected))

@@ -64,7 +64,7 @@ def compare(
     models = {run.name: [one] for run, one in zip(runs, several, strict=True)}
     if len(several) > 1:
         models[f"{len(several)} together"] = several
-    tries = [(name, factor, size) for name in models for factor in factors for size in sizes]
+    tries = [(name, factor, size) for factor in factors for name in models for size in sizes]
     with bar("compare") as advance:
         for done, (name, factor, size) in enumerate(tries, start=1):
             own = mean_of(models[name]).with_errors(factor)

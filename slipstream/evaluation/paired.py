@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -45,18 +46,42 @@ _MOST_PAIRS = 1_000_000
 Floats = NDArray[np.float64]
 
 
-def difference_bounds(
-    residuals: Sequence[float],
-    level: float,
+@dataclass(frozen=True, eq=False)
+class Groupings:
+    """The groups of some samples, and how near to each other their designs are."""
+
+    samples: NDArray[np.intp]
+    """(GROUPINGS, groups, 1 + others), a baseline first."""
+    scale: Floats
+    """(GROUPINGS, groups, others), of each other with its baseline."""
+    own: Floats
+    """(others,), of the designs that are compared."""
+
+
+def groupings(
+    count: int,
     others: int = 1,
     *,
     predicted: Floats | None = None,
     designs: Floats | None = None,
-) -> tuple[float, ...] | None:
-    """The bound of |e_k - e_A| for each of `others` designs; all hold at once.
+) -> Groupings:
+    """How to group samples for a comparison of `others` designs with a baseline.
 
     `predicted` (n, c) are the predicted coefficients of the samples, `designs` (1 + others, c)
     those of the baseline and the designs: without them all pairs have the scale 1.
+    """
+    groups = count // (others + 1)
+    samples = _orders(count)[:, : groups * (others + 1)].reshape(GROUPINGS, groups, others + 1)
+    if predicted is None or designs is None:
+        return Groupings(samples, np.ones((GROUPINGS, groups, others)), np.ones(others))
+    near = _near(np.concatenate([predicted, designs]))
+    return Groupings(samples, _scale(predicted[samples], near), _scale(designs, near))
+
+
+def difference_bounds(
+    residuals: Sequence[float], level: float, grouped: Groupings
+) -> tuple[float, ...] | None:
+    """The bound of |e_k - e_A| for each of the other designs; all hold at once.
 
     None where so few samples cannot promise the level. Infinite residuals are allowed, and bounds
     may be infinite: differences of two of them are infinite too. ValueError for a NaN.
@@ -65,23 +90,16 @@ def difference_bounds(
     known = np.asarray(residuals, np.float64)
     if np.isnan(known).any():
         raise ValueError("residuals must be numbers, got NaN")
-    groups = len(known) // (others + 1)
+    groups = grouped.samples.shape[1]
     place = (groups + 1) * Fraction(str(level))
     if place > groups:
         return None
-    orders = _orders(len(known))[:, : groups * (others + 1)]
-    grouped = orders.reshape(GROUPINGS, groups, others + 1)
-    scale, own = np.ones((GROUPINGS, groups, others)), np.ones(others)
-    if predicted is not None and designs is not None:
-        near = _near(np.concatenate([predicted, designs]))
-        scale = _scale(predicted[grouped], near)
-        own = _scale(designs, near)
-    scores = np.sort(_scores(known[grouped], scale), axis=1)
+    scores = np.sort(_scores(known[grouped.samples], grouped.scale), axis=1)
     below, share = math.floor(place), float(place - math.floor(place))
     bounds = scores[:, below - 1] if below else np.zeros(len(scores))
     if share:
         bounds = (1 - share) * bounds + share * scores[:, below]
-    return tuple(float(one) for one in bounds.mean() * own)
+    return tuple(float(one) for one in bounds.mean() * grouped.own)
 
 
 @lru_cache(maxsize=8)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from slipstream.core.plain_checks import check_choice
 from slipstream.evaluation.calibration import check_level, percent
-from slipstream.evaluation.paired import difference_bounds, too_few
+from slipstream.evaluation.paired import difference_bounds, groupings, too_few
 from slipstream.inference.bounds import why_no_interval
 from slipstream.inference.predicted_designs import PredictedDesign
 from slipstream.runs.calibration_file import Calibration, ForceScores, read_calibration
@@ -183,17 +183,15 @@ def _bounds(
     # Coefficients that a calibration of an older version does not have make no distances.
     names = [one for one in SHOWN if scores.predicted.get(one, {}).keys() >= residuals.keys()]
     names = [one for one in names if all(one in design.coefficients for design in designs)]
-    bounds = (
-        difference_bounds(
-            known,
-            level,
+    grouped = groupings(len(known), others)
+    if names:
+        grouped = groupings(
+            len(known),
             others,
             predicted=_table([[scores.predicted[n][s] for n in names] for s in residuals]),
             designs=_table([[design.coefficients[n] for n in names] for design in designs]),
         )
-        if names
-        else difference_bounds(known, level, others)
-    )
+    bounds = difference_bounds(known, level, grouped)
     if bounds is None:
         return [None] * others, too_few(len(known), level, others)
     if math.isinf(bounds[0]):

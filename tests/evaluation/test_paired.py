@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from slipstream.evaluation.paired import difference_bounds, samples_needed, too_few
+from slipstream.evaluation.paired import difference_bounds, groupings, samples_needed, too_few
 
 
 def difference_bound(residuals: list[float], level: float, others: int = 1) -> float | None:
     """Without predictions all pairs are alike, so there is one bound."""
-    bounds = difference_bounds(residuals, level, others)
+    bounds = difference_bounds(residuals, level, groupings(len(residuals), others))
     assert bounds is None or (len(bounds) == others and len(set(bounds)) == 1)
     return None if bounds is None else bounds[0]
 
@@ -83,7 +83,9 @@ def test_a_scale_by_distance_keeps_the_promise() -> None:
         for kind, step in (("random", 1.0), ("close", 0.01)):
             other = draw.normal(size=2) if kind == "random" else start + step * draw.normal(size=2)
             points, own = flow(np.stack([start, other]))
-            bounds = difference_bounds(list(errors), 0.9, predicted=predicted, designs=points)
+            bounds = difference_bounds(
+                list(errors), 0.9, groupings(60, predicted=predicted, designs=points)
+            )
             assert bounds is not None
             held[kind].append(abs(own[1] - own[0]) <= bounds[0])
             halves[kind].append(bounds[0])
