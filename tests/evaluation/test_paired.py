@@ -29,7 +29,7 @@ SHAPES: dict[str, Draw] = {
         np.where(draw.random(size) < 0.03, 30, 1) * draw.normal(size=size)
     ),
 }
-DRAWS = 150
+DRAWS = 80
 
 
 def covered(shape: str, samples: int, others: int, level: float = 0.95) -> float:
@@ -48,8 +48,8 @@ def covered(shape: str, samples: int, others: int, level: float = 0.95) -> float
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("samples", "others"), [(38, 1), (91, 3)])
 def test_fresh_designs_are_within_the_bound(shape: str, samples: int, others: int) -> None:
-    """0.94: the spread of a share over 4,000 fresh groups is 0.0034, of 150 calibrations 0.003."""
-    assert 0.94 <= covered(shape, samples, others) <= 0.985
+    """0.935: the spread of a share over 4,000 fresh groups is 0.0034, of 80 calibrations 0.004."""
+    assert 0.935 <= covered(shape, samples, others) <= 0.985
 
 
 def test_the_bound_is_no_wider_than_it_must_be() -> None:
@@ -77,7 +77,7 @@ def test_a_scale_by_distance_keeps_the_promise() -> None:
         predicted = np.stack([np.sin(designs[:, 0]), designs[:, 1], designs @ [0.5, 0.5]], 1)
         return predicted, 0.3 * np.sin(3 * designs[:, 0] + 2 * designs[:, 1]) + 2
 
-    for _ in range(200):
+    for _ in range(150):
         predicted, errors = flow(draw.normal(size=(60, 2)))
         start = draw.normal(size=2)
         for kind, step in (("random", 1.0), ("close", 0.01)):
@@ -89,7 +89,7 @@ def test_a_scale_by_distance_keeps_the_promise() -> None:
             assert bounds is not None
             held[kind].append(abs(own[1] - own[0]) <= bounds[0])
             halves[kind].append(bounds[0])
-    assert np.mean(held["random"]) >= 0.86 and np.mean(held["close"]) >= 0.86
+    assert np.mean(held["random"]) >= 0.85 and np.mean(held["close"]) >= 0.85
     assert np.median(halves["close"]) < 0.1 * np.median(halves["random"])
 
 
