@@ -138,22 +138,26 @@ class Split:
 
 
 def try_splits(
-    predicted: Predicted, *, samples: int, splits: int, level: float, seed: int
+    models: Sequence[Predicted], *, samples: int, splits: int, level: float, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """A row for each coefficient, kind of pair and way to make the interval, over all splits."""
-    draw = np.random.default_rng(seed)
+    """A row for each coefficient, kind of designs and way to make the interval, over all splits of
+    all models, each of which is used alone."""
     found: dict[tuple[str, str, str], list[tuple[bool, bool, bool, float]]] = {}
-    for _ in range(splits):
-        order = draw.permutation(len(predicted.samples.true))
-        known, fresh = predicted.samples.only(order[:samples]), order[samples:]
-        for kind, designs in _cases(predicted, fresh, draw):
-            others = len(designs.true) - 1
-            near = groupings(samples, others, predicted=known.predicted, designs=designs.predicted)
-            alike = groupings(samples, others)
-            for column, name in enumerate(SHOWN):
-                for way, bounds in _ways(Split(known, level, column), near, alike):
-                    own = _judged(designs, bounds, column)
-                    found.setdefault((name, kind, way), []).append(own)
+    for number, predicted in enumerate(models):
+        draw = np.random.default_rng((seed, number))
+        for _ in range(splits):
+            order = draw.permutation(len(predicted.samples.true))
+            known, fresh = predicted.samples.only(order[:samples]), order[samples:]
+            for kind, designs in _cases(predicted, fresh, draw):
+                others = len(designs.true) - 1
+                near = groupings(
+                    samples, others, predicted=known.predicted, designs=designs.predicted
+                )
+                alike = groupings(samples, others)
+                for column, name in enumerate(SHOWN):
+                    for way, bounds in _ways(Split(known, level, column), near, alike):
+                        own = _judged(designs, bounds, column)
+                        found.setdefault((name, kind, way), []).append(own)
     for (name, kind, way), rows in found.items():
         yield {"coefficient": name, "designs": kind, "interval": way, **_shares(rows)}
 
@@ -202,8 +206,8 @@ def _shares(rows: Sequence[tuple[bool, bool, bool, float]]) -> dict[str, Any]:
     middle = float(np.median(bounds))
     return {
         "cases": len(rows),
-        "covered": float(held.mean()),
-        "decided": float(decided.mean()),
-        "wrong": float(wrong.mean()),
-        "median_bound": middle if np.isfinite(middle) else None,
+        "covered": round(float(held.mean()), 4),
+        "decided": round(float(decided.mean()), 4),
+        "wrong": round(float(wrong.mean()), 4),
+        "median_bound": round(middle, 5) if np.isfinite(middle) else None,
     }

@@ -61,17 +61,19 @@ def compare(
         for done, run in enumerate(runs, start=1):
             several.append(predict_all(run, bodies, variants, count))
             advance(done, len(runs))
-    models = {run.name: [one] for run, one in zip(runs, several, strict=True)}
+    models = {"each alone": several}
     if len(several) > 1:
-        models[f"{len(several)} together"] = several
+        models["together"] = [mean_of(several)]
     tries = [(name, factor, size) for factor in factors for name in models for size in sizes]
     with bar("compare") as advance:
         for done, (name, factor, size) in enumerate(tries, start=1):
-            own = mean_of(models[name]).with_errors(factor)
-            about = {"models": name, "errors_times": factor, "samples": size, "splits": splits,
-                     "level": level, "commit": runtime.commit()}  # fmt: skip
-            for row in try_splits(own, samples=size, splits=splits, level=level, seed=seed):
-                _tell(append_record(out, "compare", {**about, **row}))
+            own = [one.with_errors(factor) for one in models[name]]
+            about = {"runs": len(runs), "models": name, "errors_times": factor, "samples": size,
+                     "splits": splits, "level": level, "commit": runtime.commit()}  # fmt: skip
+            rows = list(try_splits(own, samples=size, splits=splits, level=level, seed=seed))
+            append_record(out, "compare", {**about, "results": rows})
+            for row in rows:
+                _tell({**about, **row})
             advance(done, len(tries))
     say(f"Records: {out}")
 

@@ -23,7 +23,7 @@ def made(seed: int, error: float) -> Predicted:
 
 
 def test_what_is_counted() -> None:
-    rows = list(try_splits(made(1, 0.3), samples=80, splits=2, level=0.9, seed=0))
+    rows = list(try_splits([made(1, 0.3)], samples=80, splits=2, level=0.9, seed=0))
     by = {(r["coefficient"], r["designs"], r["interval"]): r for r in rows}
     assert len(by) == len(rows) == 3 * 4 * 4
     pair, apart = by["cd", "pair", "compare"], by["cd", "pair", "two separate"]
