@@ -13,7 +13,7 @@ The scale s of a pair makes the interval narrow for close variants: designs whos
 coefficients hardly differ have errors that hardly differ. It is the distance of the predicted
 coefficients over that below which NEAR of all pairs lie, at most 1 and at least LEAST. It needs no
 residuals and treats samples and designs alike, so it costs nothing of the promise. Chosen among
-scales by `slipstream bench compare`'s data: with a larger NEAR, or for all pairs, distant designs
+several on the data of `slipstream bench compare`: with a larger NEAR, or for all pairs, distant designs
 lost verdicts.
 
 A single grouping wastes what the others know, and its bound depends on the draw. The bound here is
