@@ -13,8 +13,8 @@ The scale s of a pair makes the interval narrow for close variants: designs whos
 coefficients hardly differ have errors that hardly differ. It is the distance of the predicted
 coefficients over that below which NEAR of all pairs lie, at most 1 and at least LEAST. It needs no
 residuals and treats samples and designs alike, so it costs nothing of the promise. Chosen among
-several on the data of `slipstream bench compare`: with a larger NEAR, or for all pairs, distant designs
-lost verdicts.
+several on the data of `slipstream bench compare`: with a larger NEAR, or for all pairs, distant
+designs lost verdicts.
 
 A single grouping wastes what the others know, and its bound depends on the draw. The bound here is
 the mean over GROUPINGS of them, each interpolated between the two order statistics around
