@@ -1,1 +1,1 @@
-"""Measurements of the kernels, the model and streaming, and the tuning of tiles."""
+"""Measurements: kernels, the model, streaming, tuning of tiles, and what can be trusted how far."""

@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import torch
 import yaml
+from torch import Tensor
 
+from slipstream.core.runtime import generator
 from slipstream.data.cards import MeshSource, read_card
 from slipstream.data.meshes import with_arrays, write_object
 from slipstream.data.store import ingest
-from slipstream.physics.bodies import icosphere, unit
+from slipstream.physics.bodies import Body, icosphere, unit
 from slipstream.physics.panels import pressure_coefficient
 from slipstream.physics.potential_flow import (
     PotentialFlow,
@@ -56,16 +58,33 @@ def make_store(folder: Path, splits: dict[str, int], seed: int) -> Path:
     return folder / "store"
 
 
+def write_variant(seed: int, number: int, change: float, file: Path) -> None:
+    """The front half of a sample's body with its axes and modes changed by a share, as a design
+    that an engineer has worked on: FILE.vtp."""
+    config = PotentialFlow(panels=PANELS, bodies=(1, 1))
+    (body,), freestream = draw_scene(config, seed=seed, sample=number)
+    draw = generator(seed, "half-body-variants", number)
+    stretch = torch.randn(3, generator=draw, dtype=torch.float64)
+    bumps = torch.randn(len(body.modes), generator=draw, dtype=torch.float64)
+    axes = body.axes * torch.exp(change * stretch)
+    modes = body.modes + change * bumps / len(body.modes) ** 0.5
+    _write_body(Body(axes, modes, body.centre), freestream, PANELS, file)
+
+
 def write_half(config: PotentialFlow, seed: int, number: int, file: Path) -> None:
     """The front half of a body as FILE.vtp, meshed with about `config.panels` panels."""
     bodies, freestream = draw_scene(config, seed=seed, sample=number)
-    frequency = frequency_for(config.panels, 1)
-    flow = solve_flow(bodies, freestream, frequency=frequency)
+    _write_body(bodies[0], freestream, config.panels, file)
+
+
+def _write_body(body: Body, freestream: Tensor, panels: int, file: Path) -> None:
+    frequency = frequency_for(panels, 1)
+    flow = solve_flow((body,), freestream, frequency=frequency)
     sphere = icosphere(frequency)
     at = SurfacePoints(torch.arange(len(sphere.faces)), unit(sphere.corners.mean(1)))
     position, _, velocity = wall_flow(flow, at)
     pressure = 0.5 * pressure_coefficient(velocity, freestream)
-    front = (position[:, 0] < bodies[0].centre[0]).numpy()
+    front = (position[:, 0] < body.centre[0]).numpy()
     faces = flow.mesh.faces.numpy()[front]
     corners, numbers = np.unique(faces, return_inverse=True)
     points = flow.mesh.vertices.numpy()[corners]

@@ -33,6 +33,7 @@ COMMANDS = {
     "forces": "slipstream.cli.forces:forces",
     "report": "slipstream.cli.report:report",
     "predict": "slipstream.cli.predict:predict",
+    "compare": "slipstream.cli.compare:compare",
     "model": "slipstream.cli.model:model",
     "variants": "slipstream.cli.machine:variants",
     "doctor": "slipstream.cli.machine:doctor",

@@ -19,6 +19,7 @@ from slipstream.bench import cpu_subjects, cpu_tables, run, subjects, tables
 from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench.mesh import measure_mesh
+from slipstream.cli.bench_compare import compare
 from slipstream.cli.bench_forecast import forecast
 from slipstream.cli.bench_likeness import likeness
 from slipstream.cli.bench_remesh import remesh
@@ -38,6 +39,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.command()(compare)
 app.command()(trainer)
 app.command()(resume)
 app.command()(forecast)

@@ -201,12 +201,15 @@ def predict(
         wishes = replace(wishes, bands=calibrated.bands())
     judge = Judge(runs, models, strict=strict)
     outputs = _outputs(out, overwrite)
+    folders = [model_path(run).parent for run in runs]
     named = _named(meshes, outputs)
     with bar(f"predict {len(named)} mesh{'es' if len(named) > 1 else ''}, percent") as advance:
         progress = _Progress(advance, len(named))
         choose = _chooser(base, models.first, parameters, surface, progress)
         with read_within(ReadLimits(read_memory, read_timeout)):
-            several = predict_many(models, named, outputs, choose, wishes, judge)
+            several = predict_many(
+                models, named, outputs, choose, wishes, judge=judge, runs=folders
+            )
             results = [progress.done(one) for one in several]
     results = [_bounded(result, calibrated, given) for result in results]
     _finish(results, models, outputs, as_json)

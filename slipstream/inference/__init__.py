@@ -9,6 +9,14 @@ queries       planes, lines and other points at which a flow is asked; slice_arr
 output        a prediction written onto its mesh; array_names: names that are free there
 wishes        what is made of a prediction besides the mesh; designs: a table of parameters
 many          many meshes, and going on after a stop
+
+How far to trust it:
+
+calibrate     errors on held-out samples, of stored_predictions; bounds: what they promise of a
+              prediction; bands: at each of its points
+likeness      whether a mesh is like the training; likeness_score: how far it is from it
+remesh        how far a prediction moves on other meshes of its geometry, which remesh_clouds makes
+compare       differences of designs, of which predicted_designs are the records of `predict`
 """
 
 from slipstream.inference.many import MeshResult, Outputs, predict_many

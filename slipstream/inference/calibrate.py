@@ -166,6 +166,7 @@ class _Forces:
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
         self._residuals: dict[str, Scores] = {name: {} for name in SHOWN}
+        self._predicted: dict[str, Scores] = {name: {} for name in SHOWN}
         self._used: list[Body] = []
         self._left_out: dict[str, str] = {}
 
@@ -178,7 +179,9 @@ class _Forces:
             return
         predicted = body.coefficients(values) if np.isfinite(values).all() else {}
         for name, residuals in self._residuals.items():
-            residuals[sample] = _stored(predicted.get(name, math.inf) - true[name])
+            value = predicted.get(name, math.inf)
+            residuals[sample] = _stored(value - true[name])
+            self._predicted[name][sample] = _stored(value)
         self._used.append(body)
 
     def scores(self) -> ForceScores:
@@ -198,6 +201,7 @@ class _Forces:
             },
             definition=first.definition,
             left_out=self._left_out,
+            predicted=self._predicted,
         )
 
     def _range(self, name: str) -> tuple[float, float] | None:

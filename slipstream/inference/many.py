@@ -30,7 +30,7 @@ from slipstream.inference.wishes import Wishes
 from slipstream.runs.ensemble import Ensemble, Models, as_ensemble
 
 RECORDS = "predictions.jsonl"
-_BEGUN, _DONE = "mesh-prediction-begun", "mesh-prediction"
+_BEGUN, DONE = "mesh-prediction-begun", "mesh-prediction"
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,16 @@ def predict_many(
     outputs: Outputs,
     choices: Callable[[MeshInput], Choices],
     wishes: Wishes | None = None,
+    *,
     judge: Judge | None = None,
+    runs: Sequence[Path] = (),
 ) -> Iterator[MeshResult]:
-    """Predict meshes into a folder, a result each; an error of one does not stop the others. The
-    judge says whether meshes are like the training, and fails others where it is strict."""
-    job = _Job(as_ensemble(models), outputs, wishes or Wishes(), judge)
+    """Predict meshes into a folder, a result each; an error of one does not stop the others.
+
+    The judge says whether meshes are like the training, and fails others where it is strict. `runs`
+    are the folders that the models are of, for the records.
+    """
+    job = _Job(as_ensemble(models), outputs, wishes or Wishes(), judge, runs)
     for mesh in meshes:
         try:
             yield job.run(mesh, choices(mesh))
@@ -112,14 +117,20 @@ def earlier_outputs(records: Path) -> set[str]:
 
 class _Job:
     def __init__(
-        self, models: Ensemble, outputs: Outputs, wishes: Wishes, judge: Judge | None
+        self,
+        models: Ensemble,
+        outputs: Outputs,
+        wishes: Wishes,
+        judge: Judge | None,
+        runs: Sequence[Path],
     ) -> None:
         wishes.check(models)
         self._judge = judge
         self._models, self._outputs, self._wishes = models, outputs, wishes
+        self._runs = tuple(str(run.absolute()) for run in runs)
         self._weights = models.weights
         records = read_records(outputs.records) if outputs.records.is_file() else []
-        self._last = {row["files"][0]: row for row in records if row["kind"] in (_BEGUN, _DONE)}
+        self._last = {row["files"][0]: row for row in records if row["kind"] in (_BEGUN, DONE)}
 
     def run(self, mesh: MeshInput, choices: Choices) -> MeshResult:
         target = self._outputs.target(mesh)
@@ -133,7 +144,7 @@ class _Job:
         key = self._key(mesh, choices)
         paths = [os.path.relpath(path, self._outputs.folder) for path in files]
         last = self._last.get(paths[0])
-        if last and last["kind"] == _DONE and last["key"] == key and self._there(last["files"]):
+        if last and last["kind"] == DONE and last["key"] == key and self._there(last["files"]):
             if not self._outputs.overwrite:
                 kept = replace(_result(last["result"]), status="kept", file=str(file))
                 return replace(kept, likeness=self._likeness_again(mesh, choices, kept.likeness))
@@ -157,9 +168,10 @@ class _Job:
             file=str(file),
             files=beside,
             likeness=likeness,
+            runs=self._runs,
             **numbers,
         )
-        append_record(self._outputs.records, _DONE, {**about, "result": asdict(result)})
+        append_record(self._outputs.records, DONE, {**about, "result": asdict(result)})
         return result
 
     def _likeness(self, mesh: MeshInput, inputs: MeshFields) -> MeshLikeness | None:

@@ -7,12 +7,13 @@ of several runs that predict together is calibration-HASH.json beside one of the
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from slipstream.core.files import json_text, naming_file, read_json, remove_partials, write_text
-from slipstream.core.schemas import parsed
+from slipstream.core.schemas import YOUNGER, parsed
 from slipstream.runs.band_scale import BandScale
 
 NAME = "calibration.json"
@@ -55,6 +56,8 @@ class ForceScores:
     """Reference values and conventions of the first sample, for people."""
     left_out: dict[str, str]
     """Why samples have no coefficients."""
+    predicted: dict[str, Scores] = dataclasses.field(default_factory=dict, metadata=YOUNGER)
+    """The predicted coefficients themselves: how far samples are apart."""
 
     def sizes(self) -> dict[str, Scores]:
         """|predicted - true|, by coefficient and sample."""

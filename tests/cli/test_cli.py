@@ -98,7 +98,7 @@ def test_the_help_lists_every_command(command: Command) -> None:
     listed = [line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line]
     assert listed == [
         "bench", "data", "demo", "train", "study", "audit", "evaluate", "calibrate", "forecast",
-        "forces", "report", "predict", "model", "variants", "doctor",
+        "forces", "report", "predict", "compare", "model", "variants", "doctor",
     ]  # fmt: skip
 
 

@@ -100,12 +100,21 @@ def _length(coords: Floats, level: list[int]) -> tuple[Floats, Floats]:
 
 
 def surface_canvas(
-    coords: Array, normals: Array | None = None, triangles: NDArray[np.int32] | None = None
+    coords: Array,
+    normals: Array | None = None,
+    triangles: NDArray[np.int32] | None = None,
+    *,
+    window: Array | None = None,
 ) -> Canvas:
-    """A body drawn by its triangles, or by discs around its points where it has no triangles."""
-    view = camera(coords)
-    turned = np.asarray(coords, np.float64) @ view.T
-    low, high = turned.min(0), turned.max(0)
+    """A body drawn by its triangles, or by discs around its points where it has no triangles.
+
+    `window` are points that the picture has room for, with the body's own: those of all bodies that
+    are to be seen from one place at one scale.
+    """
+    held = np.asarray(coords if window is None else window, np.float64)
+    view = camera(held)
+    turned, edges = np.asarray(coords, np.float64) @ view.T, held @ view.T
+    low, high = edges.min(0), edges.max(0)
     margin = _LARGEST * float((high - low)[:2].max())
     shape, scale = _shape(high - low + 2 * margin, _OVER)
     positions = (turned - low + margin) * scale

@@ -87,8 +87,8 @@ def _blocks(scene: Scene, shown: SceneField, variants: tuple[str, ...], canvas: 
             (grid[2 * k + 1, 1:], block, errors, scales[1], "absolute error"),
         ):
             for axes, name in zip(row, names, strict=False):
-                image = _show(axes, canvas, arrays[name], *scale)
-            bar = _bar(figure, image, [array[seen] for array in arrays.values()], row)
+                image = show_on(axes, canvas, arrays[name], *scale)
+            bar = colour_bar(figure, image, [array[seen] for array in arrays.values()], row)
             text = _filled(style.with_unit(label, shown.unit), 11)
             bar.ax.set_ylabel(text, rotation=0, ha="left", va="center")
         grid[2 * k, 0].set_title("truth", loc="center")
@@ -108,21 +108,21 @@ def value_scale(truth: Floats) -> tuple[Colormap, Normalize]:
     The scale is symmetric about zero where either sign reaches more than 15 % as far as the other:
     -0.2 to 1 becomes -1 to 1, and -0.1 to 1 stays.
     """
-    low, high = _ends(truth)
+    low, high = ends(truth)
     if low < 0 < high and min(-low, high) > 0.15 * max(-low, high):
         largest = max(-low, high)
-        return _colours(DIVERGING), Normalize(-largest, largest)
-    return _colours(SEQUENTIAL), Normalize(low, high)
+        return colours_named(DIVERGING), Normalize(-largest, largest)
+    return colours_named(SEQUENTIAL), Normalize(low, high)
 
 
 def error_scale(errors: Sequence[Floats]) -> tuple[Colormap, Normalize]:
     """Colours of absolute errors, from zero to the largest of all variants."""
     return ERROR.with_extremes(bad=_MISSING), Normalize(
-        0, max(_ends(each)[1] for each in errors) or 1.0
+        0, max(ends(each)[1] for each in errors) or 1.0
     )
 
 
-def _ends(values: Floats) -> tuple[float, float]:
+def ends(values: Floats) -> tuple[float, float]:
     finite = np.asarray(values, np.float64)[np.isfinite(values)]
     if not len(finite):
         return 0.0, 1.0
@@ -130,7 +130,7 @@ def _ends(values: Floats) -> tuple[float, float]:
     return (low, high) if high > low else (low, low + max(abs(low), 1.0) * 1e-3)
 
 
-def _colours(name: str) -> Colormap:
+def colours_named(name: str) -> Colormap:
     return matplotlib.colormaps[name].with_extremes(bad=_MISSING)
 
 
@@ -150,7 +150,7 @@ def _grid(
     return figure, figure.subplots(rows, columns, squeeze=False, gridspec_kw=close)
 
 
-def _show(
+def show_on(
     axes: Axes, canvas: Canvas, values: Floats, colours: Colormap, norm: Normalize
 ) -> AxesImage:
     picture = np.clip(canvas.image(values, colours, norm), 0, 1)
@@ -158,7 +158,7 @@ def _show(
     return axes.imshow(pixels, colours, norm, origin="lower", extent=canvas.extent)
 
 
-def _bar(
+def colour_bar(
     figure: Figure, image: AxesImage, values: Sequence[Floats], panels: NDArray[Any], **where: Any
 ) -> Colorbar:
     """The colour bar of some panels, with a pointed end where values go beyond it."""
@@ -233,17 +233,17 @@ def slice_figure(
         for row, top, entropy, label in zip(grid, tops, entropies, labels, strict=True):
             for axes, function in zip(row[:-1], top, strict=True):
                 share = function / max(float(function.max()), 1e-30)
-                left = _show(axes, canvas, share, SHARE, Normalize(0, 1))
-            right = _show(row[-1], canvas, entropy, _colours(UNSURE), spread)
+                left = show_on(axes, canvas, share, SHARE, Normalize(0, 1))
+            right = show_on(row[-1], canvas, entropy, colours_named(UNSURE), spread)
             name, at = _filled(label, 14), row[0].transAxes
             row[0].text(-0.03, 0.5, name, transform=at, rotation=90, ha="right", va="center")
         for axes, k, cosine in zip(grid[0], range(count), similarities, strict=False):
             axes.set_title(f"pair {k + 1}, cosine {cosine:.2f}", loc="center")
         grid[0, -1].set_title("entropy per point", loc="center")
         below = {"location": "bottom", "aspect": 24, "pad": 0.02}
-        bar = _bar(figure, left, [share], grid[:, :-1].ravel(), shrink=1 / count, **below)
+        bar = colour_bar(figure, left, [share], grid[:, :-1].ravel(), shrink=1 / count, **below)
         bar.set_label("slice function over its maximum")
-        _bar(figure, right, seen, grid[:, -1], **below).set_label("entropy [nats]")
+        colour_bar(figure, right, seen, grid[:, -1], **below).set_label("entropy [nats]")
         _label_edges(grid, canvas)
     return figure
 
