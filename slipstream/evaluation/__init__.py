@@ -15,5 +15,6 @@ forces           forces of a surface from pressure and shear; force_result: what
                  force_reference, force_conventions, force_forms, force_faces: reference values,
                  what arrays mean, conversions, area vectors; force_warnings: what may be wrong;
                  force_estimate: from some of the faces, with an interval
+calibration      what errors on held-out samples promise; paired: of the difference of two designs
 compare          validation errors of variants at equal steps; summary: evaluations over seeds
 """
