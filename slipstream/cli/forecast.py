@@ -95,13 +95,13 @@ def forecast(
         _exit_unless_finished(run_study(ready, folder, resources, watch))
     with bar("errors") as advance:
         trainings = gather(ready, opened, field=field, device=device, progress=advance)
-    found = answer(trainings, target, level)
-    said = [sentence(found), *notes(found, config, field, validation=trainings.errors.shape[1])]
+    result = answer(trainings, target, level)
+    said = [sentence(result), *notes(result, config, field, validation=trainings.errors.shape[1])]
     if as_json:
-        value = as_json_value(found, trainings, said, out=folder)
+        value = as_json_value(result, trainings, said, out=folder)
         print(json.dumps(value, indent=2))
         return
-    new_console().print(error_table(found, trainings))
+    new_console().print(error_table(result, trainings))
     say(*said)
 
 
