@@ -32,7 +32,7 @@ from slipstream.inference.predict import recipe_of
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.ensemble import Ensemble
 from slipstream.runs.folder import RunFolder
-from slipstream.runs.likeness_file import Likeness, read_likeness, write_likeness
+from slipstream.runs.likeness_file import NAME, Likeness, read_likeness, write_likeness
 from slipstream.runs.model_file import TrainedModel, load_model, model_path
 from slipstream.runs.recipe import Recipe
 from slipstream.runs.stored_sample import StoredSample
@@ -109,8 +109,13 @@ def measure_likeness(
 def calibrate_likeness(
     runs: Sequence[RunFolder], request: CalibrationRequest, watch: Watch = lambda done, total: None
 ) -> Path:
-    """Measure and write the likeness file of the first of some runs by their paths."""
+    """Measure and write the likeness file of the first of some runs by their paths.
+
+    For several runs one that this run has already stays: it may be of a larger split.
+    """
     run = min(runs, key=lambda one: one.path)
+    if len(runs) > 1 and not lacks_likeness(run):
+        return run.path / NAME
     trained = load_model(run.path, device=request.device)
     store = open_data_of(trained, request.store, run)
     return write_likeness(run.path, measure_likeness(trained, store, request.split, watch))

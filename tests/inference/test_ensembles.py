@@ -82,6 +82,14 @@ def test_the_command_writes_one_output_with_spreads_and_bands(
     said = command("calibrate", *runs, "--split", "test", "--meshes", made / "raw", "--density",
                    DENSITY, *GIVEN, *CPU)  # fmt: skip
     assert said.code == 0 and "of 3 models together" in " ".join(said.out.split()), said.err
+    likeness = runs[0] / "likeness.safetensors"
+    first = likeness.read_bytes()
+    command("calibrate", *runs, "--split", "val", *CPU)
+    assert likeness.read_bytes() == first  # that of the first run stays as it was made
+    command("calibrate", runs[0], "--split", "val", *CPU)
+    assert likeness.read_bytes() != first
+    command("calibrate", *runs, "--split", "test", "--meshes", made / "raw", "--density", DENSITY,
+            *GIVEN, *CPU)  # fmt: skip
     few = command("predict", *runs, mesh, "--out", out, "--bands", *CPU)
     assert few.code == 2 and "at most 75 % can be promised with 3 samples" in few.err
     said = command("predict", *runs, mesh, "--out", out, "--bands", "--level", 0.75, "--json",
