@@ -92,8 +92,8 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 COVERING = ("tests/kernels", "tests/models", "tests/theory", "tests/test_metrics.py")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+@contextmanager
+def traced_if_covering(item: pytest.Item) -> Iterator[None]:
     """Count coverage by the tests that are meant to cover: tracing triples the time of others.
 
     (pytest-cov's own marker for it has no effect in the processes of pytest-xdist.)
@@ -103,9 +103,21 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if not traced:
         sys.settrace(None)
     try:
-        return (yield)
+        yield
     finally:
         sys.settrace(tracer)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    with traced_if_covering(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    with traced_if_covering(item):
+        return (yield)
 
 
 @pytest.fixture
