@@ -26,6 +26,7 @@ from slipstream.cli.terminal import say
 from slipstream.core.checks import check_choice
 from slipstream.data.meshes import SUFFIXES, MeshInput, ReadLimits, find_inputs, read_within
 from slipstream.inference.bounds import Calibrated
+from slipstream.inference.densities import Density
 from slipstream.inference.designs import Designs
 from slipstream.inference.likeness import Judge
 from slipstream.inference.many import MeshResult, Outputs, earlier_outputs, predict_many
@@ -192,6 +193,11 @@ def predict(
         flip_normals,
         accept_undecided,
     )
+    if density not in get_args(Density):
+        raise ValueError(
+            f"--density must be one of {', '.join(get_args(Density))}, got {density!r} (that of the"
+            " fluid is --flow-density)"
+        )
     check_choice("--park", park, get_args(Parked))
     base = Choices(inputs, cast(Any, density), cast(Any, precision), chunk, cast(Any, park))
     runs, meshes = _runs_and_meshes(places)

@@ -327,6 +327,17 @@ def _notes(
                     f"{other.name} was predicted with {name} = {theirs}, {baseline.name} with"
                     f" {mine}"
                 )
+    for verdict in ("outside", "unusual"):
+        unlike = [one.name for one in (baseline, *others) if one.likeness == verdict]
+        if unlike:
+            yield (
+                f"{', '.join(unlike)}: {verdict}, not like the training (slipstream predict says"
+                " why), so intervals and verdicts that it takes part in are no promise"
+            )
+    judged = [one.name for one in (baseline, *others) if one.likeness is not None]
+    if judged and len(judged) <= len(others):
+        unknown = [one.name for one in (baseline, *others) if one.likeness is None]
+        yield f"{', '.join(unknown)}: whether it is like the training was not asked"
     warned = [one.name for one in (baseline, *others) if one.warnings]
     if warned:
         yield (

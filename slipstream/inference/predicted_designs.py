@@ -37,6 +37,8 @@ class PredictedDesign:
     runs: tuple[str, ...]
     """The folders of the runs; empty in older records."""
     warnings: tuple[str, ...] = ()
+    likeness: str | None = None
+    """The verdict of `predict` on its likeness to the training; None where it had none."""
 
     @property
     def coefficients(self) -> Mapping[str, float]:
@@ -69,6 +71,7 @@ class _Result:
     forces: dict[str, Any] | None = field(default=None, metadata={"younger": True})
     runs: tuple[str, ...] = field(default=(), metadata={"younger": True})
     warnings: tuple[str, ...] = field(default=(), metadata={"younger": True})
+    likeness: dict[str, Any] | None = field(default=None, metadata={"younger": True})
 
 
 def read_designs(places: Sequence[Path]) -> list[PredictedDesign]:
@@ -158,4 +161,5 @@ def _design(file: Path, row: Mapping[str, Any], records: Path) -> PredictedDesig
         parameters=key.inputs.get("parameters") or {},
         runs=result.runs,
         warnings=result.warnings,
+        likeness=(result.likeness or {}).get("verdict"),
     )

@@ -210,7 +210,7 @@ def test_a_file_that_was_begun_is_replaced(run: Path, tmp_path: Path, command: C
         (["{ball}", "--set", "U_inf=21", "--plane", "y=0"], "a plane has no normal"),
         (["{ball}", "--set", "U_inf=21", "--plane", "nowhere"], "plane must be as y=0.5"),
         (["{ball}", "--set", "U_inf=21", "--points", "{table}"], "must have columns x, y and z"),
-        (["{ball}", "--set", "U_inf=21", "--density", "some"], "density must be"),
+        (["{ball}", "--set", "U_inf=21", "--density", "1"], "that of the fluid is --flow-density"),
         (["{ball}", "--set", "U_inf=21", "--park", "moon"], "--park must be"),
         (["{ball}", "--set", "U_inf=21", "--precision", "fp8"], "precision must be"),
         (["{ball}", "--set", "U_inf=21", "--location", "edge"], "--location must be point or cell"),

@@ -129,6 +129,18 @@ def test_too_few_samples_and_predictions_that_are_not_finite() -> None:
     assert wild.differences[0].reason == "the prediction is not finite on 9 of 60 samples"
 
 
+def test_designs_that_are_not_like_the_training_are_named() -> None:
+    def notes(first: str | None, second: str | None) -> str:
+        designs = design("a", likeness=first), design("b", 0.4, likeness=second)
+        return " | ".join(compare(designs[0], [designs[1]], KNOWN).notes)
+
+    assert "b: outside, not like the training" in notes("like training", "outside")
+    assert "a: unusual, not like the training" in notes("unusual", "like training")
+    assert "b: whether it is like the training was not asked" in notes("like training", None)
+    for verdict in (None, "like training"):
+        assert "training" not in notes(verdict, verdict)
+
+
 def test_unlike_designs_are_refused() -> None:
     a, b = design("a"), design("b")
     cases: list[tuple[PredictedDesign, str]] = [
