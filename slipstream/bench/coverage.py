@@ -33,7 +33,7 @@ from slipstream.runs.calibration_file import Calibration
 from slipstream.runs.config import DataConfig, ModelConfig, OptimConfig, RunConfig, with_store
 from slipstream.runs.ensemble import Ensemble, as_ensemble
 from slipstream.runs.folder import RunFolder
-from slipstream.training.session import train
+from slipstream.training.session import train_whole
 
 Problem = Literal["flow", "halves"]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -66,7 +66,7 @@ def measure_coverage(case: CoverageCase, folder: Path) -> Iterator[dict[str, Any
     runs = []
     for seed in range(case.seeds):
         run = RunFolder(folder / "runs" / f"seed-{seed}")
-        train(replace(config, seed=seed), run.path, device="cpu")
+        train_whole(replace(config, seed=seed), run.path, device="cpu")
         runs.append(run)
     for members in (runs[:1], runs):
         yield _measured(case, folder, members)

@@ -37,7 +37,7 @@ from slipstream.physics.builtin import builtin_config
 from slipstream.physics.potential_flow import PotentialFlow
 from slipstream.runs.config import RunConfig
 from slipstream.runs.model_file import TrainedModel, load_model
-from slipstream.training.session import train
+from slipstream.training.session import train_whole
 
 PROBLEM = "potential-flow-surface"
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -84,7 +84,7 @@ def measure_setting(
 ) -> Iterator[dict[str, Any]]:
     """Train, unless WORK has the run already, and yield every record as it is written."""
     run = work / setting.replace(", ", "-").replace(" ", "-")
-    train(config_of(base, setting, steps), run, device=device)
+    train_whole(config_of(base, setting, steps), run, device=device)
     trained, store = load_model(run, device=device), open_store(run / "data")
     config = builtin_config(PROBLEM, {"panels": _PANELS, "bodies": [1, 1], **SETTINGS[setting]})
     assert isinstance(config, PotentialFlow), "the config of the problem"

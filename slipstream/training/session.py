@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from slipstream.core.checks import check_choice
+from slipstream.core.signals import Interrupted
 from slipstream.data.store import IngestProgress
 from slipstream.runs.config import RunConfig, check_same, with_store
 from slipstream.runs.folder import RunFolder
@@ -49,6 +50,20 @@ def train(
                 trainer.listeners = (*listeners, *sinks)
                 ready(trainer)
                 return trainer.run()
+
+
+def train_whole(
+    config: RunConfig,
+    out: Path,
+    *,
+    device: str = "auto",
+    ready: Callable[[Trainer], None] = lambda trainer: None,
+) -> TrainingOutcome:
+    """`train`, for whoever goes on with the finished run: Interrupted where a signal ended it."""
+    outcome = train(config, out, device=device, ready=ready)
+    if outcome.signal is not None:
+        raise Interrupted(outcome.signal)
+    return outcome
 
 
 def _prepare(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
@@ -8,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from slipstream.cli.run_config import Changes, make_config
+from slipstream.core.signals import Interrupted
 from slipstream.runs.config import with_store
 from slipstream.runs.folder import RunFolder
-from slipstream.training.session import train
+from slipstream.training.session import train, train_whole
+from slipstream.training.trainer import Trainer
 
 from .small import small
 
@@ -20,6 +24,20 @@ def test_a_run_and_its_continuation(tmp_path: Path) -> None:
     assert outcome.reason == "finished" and (tmp_path / "r" / "data" / "manifest.json").is_file()
     assert train(None, tmp_path / "r", device="cpu") == outcome
     assert train(small(), tmp_path / "r", device="cpu") == outcome
+
+
+def test_nobody_goes_on_with_a_run_that_a_signal_ended(tmp_path: Path) -> None:
+    def stop(step: int) -> None:
+        if step == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def ready(trainer: Trainer) -> None:
+        trainer.on_step = stop
+
+    with pytest.raises(Interrupted):
+        train_whole(small(), tmp_path / "r", device="cpu", ready=ready)
+    assert RunFolder(tmp_path / "r").checkpoint_steps()[-1] == 5
+    assert train_whole(small(), tmp_path / "r", device="cpu").reason == "finished"
 
 
 def test_a_store_may_move(tmp_path: Path) -> None:
