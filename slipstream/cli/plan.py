@@ -75,7 +75,9 @@ def plan(
         float | None, typer.Option(help="Of a GPU without records: bf16 TFLOP/s, dense.")
     ] = None,
     bandwidth: Annotated[float | None, typer.Option(help="And its memory's GB/s.")] = None,
-    devices: Annotated[int, typer.Option(help="Devices that share the points of a sample.")] = 1,
+    devices: Annotated[
+        int | None, typer.Option(help="Devices that share the points of a sample; mesh.points.")
+    ] = None,
     data_devices: Annotated[
         int, typer.Option(help="Groups of them, each with its own samples.")
     ] = 1,
@@ -117,7 +119,7 @@ def plan(
 
 
 def _asked(
-    run: RunConfig, points: str | None, devices: int, data_devices: int, memory: str | None
+    run: RunConfig, points: str | None, devices: int | None, data_devices: int, memory: str | None
 ) -> tuple[Workload, Spread, bool]:
     """The step, the devices, and whether the fields of a point are assumed."""
     opened = open_store(run.data.store) if run.data.store is not None else None
@@ -127,8 +129,9 @@ def _asked(
     if memory is not None:
         check_choice("--memory", memory, MEMORY)
         work = replace(work, memory=memory)  # type: ignore[arg-type]
-    mesh = getattr(run, "mesh", None)
-    spread = Spread(devices if devices > 1 else getattr(mesh, "points", 1) or 1, data_devices)
+    if devices is None:
+        devices = getattr(getattr(run, "mesh", None), "points", 1) or 1
+    spread = Spread(devices, data_devices)
     return work, spread, assumed
 
 

@@ -139,7 +139,7 @@ def _of_this_machine(here: torch.device) -> Device:
     title = device_name(here)
     memory = float(torch.cuda.get_device_properties(here).total_memory)
     for name, facts in _toml("known").items():
-        if facts["match"] in title:
+        if any(part in title for part in facts["match"]):
             return replace(_known(name), name=title, memory=memory)
     return Device(title, "cuda", memory, read_table(RECORDED), timed=False, measured=False)
 
