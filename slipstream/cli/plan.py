@@ -12,7 +12,9 @@ import typer
 
 from slipstream.cli.bench_streaming import parse_count
 from slipstream.cli.plan_text import (
+    FITTING,
     as_json_value,
+    is_faster,
     notes,
     options_table,
     parts_table,
@@ -124,8 +126,9 @@ def _asked(
     """The step, the devices, and whether the fields of a point are assumed."""
     opened = open_store(run.data.store) if run.data.store is not None else None
     inputs, outputs, assumed = _fields(run, opened)
-    count = parse_count("--points", points) if points else _points(run, opened)
-    work = workload_of(run, count, inputs=inputs, outputs=outputs)
+    counts = {parse_count("--points", points)} if points else _points(run, opened)
+    work = workload_of(run, max(counts), inputs=inputs, outputs=outputs)
+    work = replace(work, recorded=work.recorded and len(counts) == 1)
     if memory is not None:
         check_choice("--memory", memory, MEMORY)
         work = replace(work, memory=memory)  # type: ignore[arg-type]
@@ -135,14 +138,14 @@ def _asked(
     return work, spread, assumed
 
 
-def _points(run: RunConfig, opened: Store | None) -> int:
-    """Of the largest draw. Raises ValueError where nothing says it."""
-    if opened is not None:
-        return max(count_points(run.data.points, opened.rows(i), i) for i in opened.ids("train"))
+def _points(run: RunConfig, opened: Store | None) -> set[int]:
+    """Of the draws of all samples. Raises ValueError where nothing says it."""
+    if opened is not None and opened.ids("train"):
+        return {count_points(run.data.points, opened.rows(i), i) for i in opened.ids("train")}
     if run.data.builtin is not None:
-        return count_points(run.data.points, run.data.builtin.points, "each")
+        return {count_points(run.data.points, run.data.builtin.points, "each")}
     if isinstance(run.data.points, int):
-        return run.data.points
+        return {run.data.points}
     raise ValueError(
         "--points or --store must say how many points a step draws, got neither: data.points of"
         f" {run.experiment} is {run.data.points or 'null'}"
@@ -176,15 +179,17 @@ def _say(
             say(f"No number of points fits on {place.name}.")
             return
         say(title(found[0], run, place, points=False))
-        console.print(options_table(found, largest=True))
+        console.print(options_table(found, "as it is, but"))
         say(*notes(found, assumed=assumed))
         return
     asked, *others = found
     say(title(asked, run, place))
     console.print(parts_table(asked, place))
     say(*sentences(asked, run, place))
-    if others and not asked.fits:
-        console.print(options_table(others))
+    if asked.fits:
+        others = [option for option in others if is_faster(option, asked)]
+    if others:
+        console.print(options_table(others, "what would be faster" if asked.fits else FITTING))
     elif not asked.fits:
         say("No change of a field that is known here makes it fit.")
     say(*notes([asked] if asked.fits else found, assumed=assumed))

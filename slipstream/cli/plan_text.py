@@ -17,6 +17,9 @@ from slipstream.runs.config import RunConfig
 if TYPE_CHECKING:
     from rich.table import Table
 
+FITTING = "what would fit"
+FASTER = 0.95
+
 
 def title(option: Option, run: RunConfig, place: Device, *, points: bool = True) -> str:
     """What is planned."""
@@ -57,8 +60,9 @@ def sentences(option: Option, run: RunConfig, place: Device) -> Iterator[str]:
         yield _time(prediction.seconds, run, training=work.training)
     yield from _messages(option)
     if work.training:
-        host = gigabytes(loader_bytes(option.spread.share(work), run.data.workers))
-        yield f"In host memory: {host} GB of batches read ahead by {run.data.workers} workers."
+        host = loader_bytes(option.spread.share(work), run.data.workers)
+        size = f"{gigabytes(host)} GB" if host >= 1e8 else f"{host / 1e6:.1f} MB"
+        yield f"In host memory: batches of {size}, read ahead by {run.data.workers} workers."
     else:
         chunks, elsewhere = (
             gigabytes(streamed_bytes(work, place, parked=parked)) for parked in (True, False)
@@ -69,13 +73,18 @@ def sentences(option: Option, run: RunConfig, place: Device) -> Iterator[str]:
         )
 
 
-def options_table(options: Sequence[Option], *, largest: bool = False) -> Table:
-    """Changes with their memory and time; of --largest at the most points that fit."""
+def is_faster(option: Option, asked: Option) -> bool:
+    """Whether a change saves a part of the time that the prediction can tell."""
+    new, now = option.prediction.seconds, asked.prediction.seconds
+    return new is not None and now is not None and new < FASTER * now
+
+
+def options_table(options: Sequence[Option], heading: str) -> Table:
+    """Changes with their memory and time, and the most points that fit with each."""
     table = new_table()
-    table.add_column("as it is, but" if largest else "change, cheapest first", no_wrap=True)
-    for heading in ("GB", "step", "points"):
-        most = "most points" if heading == "points" else heading
-        table.add_column(most, justify="right")
+    table.add_column(heading, no_wrap=True)
+    for column in ("GB", "step", "most points"):
+        table.add_column(column, justify="right")
     for option in options:
         seconds = option.prediction.seconds
         cells = [" ".join(option.changes) or "nothing", gigabytes(option.prediction.bytes)]
@@ -148,6 +157,8 @@ def _messages(option: Option) -> Iterator[str]:
             f"Each device has {points:,} points of a sample; a coupling all-reduces"
             f" {size / 1e3:.1f} KB forward and as many backward."
         )
+    if spread.data > 1:
+        yield f"A step has {spread.data} x {work.batch} samples."
     if spread.devices > 1 and work.training:
         yield f"Gradients of {4 * parameters(work) / 1e6:.1f} MB are all-reduced once a step."
 

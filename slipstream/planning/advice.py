@@ -8,11 +8,18 @@ from itertools import product
 
 from slipstream.planning.devices import Device
 from slipstream.planning.predict import Prediction, memory, predict
-from slipstream.planning.workload import MEMORY, Spread, Workload
+from slipstream.planning.workload import Memory, Spread, Workload
 
+MEMORY_FIELDS: dict[Memory, tuple[str, str]] = {
+    "normal": ("memory=normal", "recompute=false"),
+    "recompute": ("memory=normal", "recompute=true"),
+    "lean": ("memory=lean", "recompute=false"),
+}
 FEWEST = 1_000
 MOST = 10**12
 SHOWN = 6
+DOUBLINGS = 10
+"""More than 1,024 times as many devices are not proposed."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,8 @@ def _ways(
 ) -> Iterator[tuple[tuple[str, ...], Workload]]:
     """Fields that leave points, batch and devices as they are, in all combinations."""
     lower = work.precision == "fp32" and device.kind == "cuda"
-    precisions = [(), ("precision=bf16",)] if lower else [()]
+    as_products = ("model.dots=null",) if work.dots else ()
+    precisions = [(), ("precision=bf16", *as_products)] if lower else [()]
     compiled = [()] if work.compiled else [(), ("compile=true",)]
     for precision, compiling, graph, (memory_change, each) in product(
         precisions, compiled, _graphs(work, device, spread), _memories(work)
@@ -109,17 +117,17 @@ def _graphs(work: Workload, device: Device, spread: Spread) -> list[tuple[str, .
 
 
 def _memories(work: Workload) -> Iterator[tuple[tuple[str, ...], Workload]]:
-    """The step as it keeps memory now, and as it may keep less."""
+    """The step as it keeps memory now, and as it may keep less or more."""
     yield (), work
-    if not work.stream_layers or not work.training:
+    if not work.training:
         return
-    for name in MEMORY[MEMORY.index(work.memory) + 1 :]:
-        if name == "recompute":
-            fields: tuple[str, ...] = ("recompute=true",)
-        else:
-            other = ("recompute=false",) if work.memory == "recompute" else ()
-            fields = ("memory=lean", *other)
-        yield fields, replace(work, memory=name)
+    now = MEMORY_FIELDS[work.memory]
+    for name, fields in MEMORY_FIELDS.items():
+        if name == "recompute" and not work.stream_layers:
+            continue  # there is nothing to compute again
+        changes = tuple(field for field in fields if field not in now)
+        if changes:
+            yield changes, replace(work, memory=name)
 
 
 def _is_better(one: Option, other: Option) -> bool:
@@ -137,16 +145,24 @@ def _smaller(asked: Option, device: Device) -> Iterator[Option]:
         one = _option(("batch=1",), replace(work, batch=1), device, spread)
         if one.fits:
             yield one
-    for more in (2, 4, 8, 16, 32, 64):
-        wider = replace(spread, points=spread.points * more)
-        if wider.points <= work.points:
-            option = _option((f"mesh.points={wider.points}",), work, device, wider)
-            if option.fits:
-                yield option
-                break
+    for name, each in _memories(work):
+        wider = _fewest_devices(each, device, spread)
+        if wider is not None:
+            yield _option((f"mesh.points={wider.points}", *name), each, device, wider)
     if asked.largest >= FEWEST:
         fewer = replace(work, points=asked.largest)
         yield _option((f"data.points={asked.largest}",), fewer, device, spread)
+
+
+def _fewest_devices(work: Workload, device: Device, spread: Spread) -> Spread | None:
+    """Over twice as many devices, or four times and so on, until a step fits."""
+    for doubled in range(1, DOUBLINGS + 1):
+        wider = replace(spread, points=spread.points << doubled)
+        if wider.points > work.points:
+            return None
+        if sum(memory(wider.share(work), device).values()) <= device.usable:
+            return wider
+    return None
 
 
 def _rounded_down(points: int) -> int:

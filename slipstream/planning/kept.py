@@ -15,6 +15,7 @@ which is 26 C + 16 in bf16 and 44 C + 16 in fp32; the records of 8, 32 and 48 la
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from slipstream.models.structure import expected_parameters
@@ -33,12 +34,20 @@ def kept_bytes(work: Workload, kind: Kind) -> float:
     layers = work.stream_layers
     shared = work.element * work.size.width  # the first layer's query, which all others read
     first = shared if work.description.slicing == "first-layer" else 0
-    if work.memory == "lean":  # the stream before each layer and before the head
-        return (layers + 1) * _stream(work) + first
+    if work.memory == "lean":  # the stream before each layer that couples, and before what follows
+        return (work.couplings + 1) * _stream(work) + first
     if work.memory == "recompute" and layers:
         return _lift(work) + layers * _stream(work) + first
     of_layers = sum(layer_bytes(work, kind, layer) for layer in range(layers))
     return _lift(work) + of_layers + _once(work, kind)
+
+
+def chunk_bytes(work: Workload, kind: Kind) -> float:
+    """What lean memory keeps of a point of one chunk while it is taken again: one layer, or all
+    that is pointwise."""
+    if work.description.stream == "coupled":
+        return layer_bytes(work, kind, 0)
+    return kept_bytes(replace(work, memory="normal"), kind)
 
 
 def layer_bytes(work: Workload, kind: Kind, layer: int) -> float:

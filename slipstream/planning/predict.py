@@ -15,11 +15,12 @@ from slipstream.models.sweep_plan import CHUNK as SWEPT
 from slipstream.models.sweep_plan import CPU_CHUNK
 from slipstream.planning.counts import counts
 from slipstream.planning.devices import Device, Table
-from slipstream.planning.kept import CHUNK, kept_bytes, layer_bytes, parameters
+from slipstream.planning.kept import CHUNK, chunk_bytes, kept_bytes, layer_bytes, parameters
 from slipstream.planning.outside import notes
 from slipstream.planning.workload import STREAM_BYTES, Kind, Spread, Workload
 
-KEPT, TRANSIENT, PARAMETERS = "kept for the backward pass", "transient", "parameters, optimiser"
+KEPT, TRANSIENT = "kept for the backward pass", "transient"
+PARAMETERS = "parameters, gradients, optimiser"
 INPUTS, WORKSPACE, VALIDATION = "inputs", "workspace of libraries", "validation"
 LOSS = 6
 """Tensors as wide as the outputs that the loss and its gradient form."""
@@ -153,7 +154,7 @@ def _of_points(work: Workload, kind: Kind) -> dict[str, float]:
     kept = kept_bytes(work, kind) * work.rows
     stream = STREAM_BYTES * work.size.width
     if work.memory == "lean":  # the gradient of a stream takes the place of the stream behind it
-        chunk = _rows_at_a_time(work, kind) * (layer_bytes(work, kind, 0) + hidden)
+        chunk = _rows_at_a_time(work, kind) * (chunk_bytes(work, kind) + hidden)
         return {KEPT: kept, TRANSIENT: chunk}
     again = layer_bytes(work, kind, 0) - stream if work.memory == "recompute" else 0.0
     return {KEPT: kept, TRANSIENT: work.rows * (hidden + again * bool(work.stream_layers))}

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from slipstream.data.store import ingest
+from slipstream.bench.data import RandomRows
+from slipstream.data.store import RowBlocks, ingest
 from slipstream.physics.builtin import builtin_source
 
 from ..conftest import Command
+
+
+class TwoSizes(RandomRows):
+    """A source whose second sample has fewer rows."""
+
+    def read(self, sample: str) -> RowBlocks:
+        rows = 200 if sample == "1" else self.rows
+        return replace(RandomRows(rows), schema=self.schema).read(sample)
 
 
 def plan(command: Command, *arguments: object) -> dict[str, Any]:
@@ -32,7 +42,7 @@ def test_a_step_that_fits(command: Command) -> None:
         "8 inputs and 4 outputs of a point are assumed",
     ):
         assert expected in page
-    assert "cheapest first" not in page and "extrapolated" not in page
+    assert "what would fit" not in page and "extrapolated" not in page
 
 
 def test_what_makes_a_step_fit_is_the_cheapest_first(command: Command) -> None:
@@ -42,11 +52,12 @@ def test_what_makes_a_step_fit_is_the_cheapest_first(command: Command) -> None:
     assert others and all(option["fits"] for option in others)
     fields = [option["changes"] for option in others]
     assert ["memory=lean"] in fields and ["mesh.points=4"] in fields
+    assert ["mesh.points=2", "memory=lean"] in fields
     assert fields[-1] == [f"data.points={asked['largest_points']}"]
     whole = [option["seconds"] for option in others if option["changes"][0] == "memory=lean"]
     assert whole == sorted(whole) and whole[0] > asked["seconds"]
     page = command("plan", "--points", "8M", "--device", "h200").out
-    assert "It does not fit" in page and "cheapest first" in page
+    assert "It does not fit" in page and "what would fit" in page
     assert "memory=lean is a count of bytes and operations, without any record" in page
 
 
@@ -70,6 +81,18 @@ def test_a_store_says_points_and_fields(command: Command, tmp_path: Path) -> Non
     assert (work["inputs"], work["outputs"]) == (4, 4) and not work["recorded"]
     builtin = plan(command, "--experiment", "poisson", "--device", "cpu")["options"][0]["work"]
     assert builtin["points"] == 256 and builtin["inputs"] == 4
+
+
+def test_samples_of_different_sizes_are_planned_by_the_largest(
+    command: Command, tmp_path: Path
+) -> None:
+    """Their steps are not recorded."""
+    ingest(TwoSizes(300, samples=3), tmp_path / "store", seed=0)
+    given = ["--store", tmp_path / "store", "--device", "h200"]
+    work = plan(command, *given)["options"][0]["work"]
+    assert work["points"] == 300 and not work["recorded"]
+    equal = plan(command, *given, "--set", "data.points=200")["options"][0]["work"]
+    assert equal["points"] == 200 and equal["recorded"]
 
 
 def test_many_devices(command: Command) -> None:
