@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 from slipstream.planning.devices import Device
@@ -30,10 +31,17 @@ class Option:
     """Fields and values, as --set takes them; none for the step as it was asked for."""
     work: Workload
     spread: Spread
+    device: Device
     prediction: Prediction
-    fits: bool
-    largest: int
-    """The most points of a sample that fit, to three digits."""
+
+    @property
+    def fits(self) -> bool:
+        return self.prediction.bytes <= self.device.usable
+
+    @cached_property
+    def largest(self) -> int:
+        """The most points of a sample that fit, to three digits; 0 where none does."""
+        return largest_points(self.work, self.device, self.spread)
 
 
 def options(work: Workload, device: Device, spread: Spread | None = None) -> list[Option]:
@@ -83,10 +91,7 @@ def largest_points(work: Workload, device: Device, spread: Spread | None = None)
 
 
 def _option(changes: tuple[str, ...], work: Workload, device: Device, spread: Spread) -> Option:
-    prediction = predict(work, device, spread)
-    fits = prediction.bytes <= device.usable
-    most = largest_points(work, device, spread)
-    return Option(changes, work, spread, prediction, fits, most)
+    return Option(changes, work, spread, device, predict(work, device, spread))
 
 
 def _ways(

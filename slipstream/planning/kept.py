@@ -16,9 +16,11 @@ which is 26 C + 16 in bf16 and 44 C + 16 in fp32; the records of 8, 32 and 48 la
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from math import prod
 
 from slipstream.models.structure import expected_parameters
+from slipstream.models.variants import Size, Variant
 from slipstream.planning.workload import STREAM_BYTES, Kind, Workload
 
 NORM_STATISTICS = 8
@@ -74,10 +76,18 @@ def coupling_bytes(work: Workload, kind: Kind, layer: int = 0) -> float:
 
 
 def parameters(work: Workload) -> int:
-    shapes = expected_parameters(
-        work.description, work.size, coord_dim=work.inputs, feature_dim=0, out_dim=work.outputs
+    """Numbers that are trained."""
+    return _parameters(
+        work.description, work.size, work.inputs, work.outputs, layer_only=work.layer_only
     )
-    own = "blocks.0.coupling." if work.layer_only else ""
+
+
+@cache
+def _parameters(
+    variant: Variant, size: Size, inputs: int, outputs: int, *, layer_only: bool
+) -> int:
+    shapes = expected_parameters(variant, size, coord_dim=inputs, feature_dim=0, out_dim=outputs)
+    own = "blocks.0.coupling." if layer_only else ""
     return sum(prod(shape) for name, shape in shapes.items() if name.startswith(own))
 
 
