@@ -24,6 +24,7 @@ COMMANDS = {
     "bench": "slipstream.cli.bench:app",
     "data": "slipstream.cli.data:app",
     "demo": "slipstream.cli.demo:demo",
+    "plan": "slipstream.cli.plan:plan",
     "train": "slipstream.cli.train:train",
     "study": "slipstream.cli.study:study",
     "audit": "slipstream.cli.audit:audit",

@@ -97,14 +97,15 @@ def test_the_help_lists_every_command(command: Command) -> None:
     said = command("--help").out
     listed = [line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line]
     assert listed == [
-        "bench", "data", "demo", "train", "study", "audit", "evaluate", "calibrate", "forecast",
-        "forces", "report", "predict", "compare", "model", "variants", "doctor",
+        "bench", "data", "demo", "plan", "train", "study", "audit", "evaluate", "calibrate",
+        "forecast", "forces", "report", "predict", "compare", "model", "variants", "doctor",
     ]  # fmt: skip
 
 
 def test_every_command_has_help_with_an_example(command: Command) -> None:
     for name in (
         "demo",
+        "plan",
         "variants",
         "doctor",
         "train",
