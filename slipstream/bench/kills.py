@@ -131,7 +131,7 @@ def finish_run(config: RunConfig, folder: RunFolder, device: str, processes: int
     _end(ranks)
     codes = [process.exitcode for process in ranks]
     if any(codes):
-        raise ValueError(f"the run must end well, got exit code {max(codes)}: {folder.path}")
+        raise ValueError(f"the run must end well, got exit codes {codes}: {folder.path}")
 
 
 def _end(ranks: list[BaseProcess], within: float = math.inf) -> None:

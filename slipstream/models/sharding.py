@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import torch.distributed as dist
 
@@ -52,16 +53,23 @@ def _summing(model: Transolver) -> list[Summing]:
     """The modules of a model that exchange something between points."""
     if model.once is not None:
         return [model.once]
-    couplings = [block.coupling for block in model.blocks if block.coupling is not None]
-    for coupling in couplings:
-        leaves_it = (
-            isinstance(coupling, SteppedCoupling)
-            and type(coupling).forward is SteppedCoupling.forward
-        )
-        if not leaves_it and type(coupling) is not Coupling:
+    found: list[Summing] = []
+    for block in model.blocks:
+        coupling = block.coupling
+        if _completes_its_sums(coupling):
+            found.append(cast(Summing, coupling))
+        elif coupling is not None:
             raise ValueError(
                 f"the coupling of variant {model.variant.name!r} must be a SteppedCoupling with the"
-                f" forward of that, so that its points can be sharded, got {type(coupling).__name__}"
-                " (examples/mean_pool.py is one)"
+                " forward of that, so that its points can be sharded, got"
+                f" {type(coupling).__name__} (examples/mean_pool.py is one)"
             )
-    return couplings
+    return found
+
+
+def _completes_its_sums(coupling: object) -> bool:
+    if type(coupling) is Coupling:
+        return True
+    return (
+        isinstance(coupling, SteppedCoupling) and type(coupling).forward is SteppedCoupling.forward
+    )

@@ -142,6 +142,15 @@ class MeshConfig:
     def __post_init__(self) -> None:
         check_whole("mesh.points", self.points, 1)
 
+    def check_divides(self, processes: int) -> None:
+        """Raise ValueError where so many processes are no multiple of those of a sample."""
+        if processes % self.points:
+            raise ValueError(
+                f"mesh.points must divide the number of processes, got {self.points} and"
+                f" {processes} process{'es' if processes > 1 else ''} (torchrun --nproc-per-node"
+                f" {self.points} -m slipstream train ... starts {self.points})"
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from slipstream.core.checks import check_choice
-from slipstream.data.batches import Batch, Loader, Normaliser, Part, PointDataset, Share
+from slipstream.data.batches import WHOLE, Batch, Loader, Normaliser, Part, PointDataset, Share
 from slipstream.data.benchmarks import BENCHMARKS
 from slipstream.data.store import (
     PARTS,
@@ -121,7 +121,7 @@ def _make(
 
 
 def training_loader(
-    store: Store, config: RunConfig, rank: int = 0, ranks: int = 1, part: Part = Part()
+    store: Store, config: RunConfig, rank: int = 0, ranks: int = 1, part: Part = WHOLE
 ) -> Loader:
     """Fresh points of each sample in every epoch; the ranks share out the samples, and of each the
     points if `part` says so."""
@@ -134,7 +134,7 @@ def training_loader(
 
 
 def validation_loader(
-    store: Store, config: RunConfig, rank: int = 0, ranks: int = 1, part: Part = Part()
+    store: Store, config: RunConfig, rank: int = 0, ranks: int = 1, part: Part = WHOLE
 ) -> Loader:
     """Every sample of the split; `first_epoch` of it gives the same points each time."""
     data = config.data

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,11 +26,13 @@ from torch.nn.parallel import DistributedDataParallel
 from slipstream.core.collectives import common_total
 from slipstream.core.errors import TrainingStopped
 from slipstream.core.runtime import environment, pick_device
-from slipstream.data.batches import Part
+from slipstream.data.batches import WHOLE, Part
 from slipstream.metrics import Errors, ErrorSums
+from slipstream.runs.config import MeshConfig
 
 Agreed = TypeVar("Agreed")
 
+NO_MESH = MeshConfig()
 PATIENCE = timedelta(minutes=10)
 """How long a rank waits for another before it gives up: a validation may be uneven."""
 
@@ -44,7 +46,7 @@ class World:
     size: int = 1
     hosts: dist.ProcessGroup | None = None
     """The ranks as a group of gloo, where the group of their devices is another."""
-    part: Part = Part()
+    part: Part = WHOLE
     """Which part of a sample's points this rank has: neighbouring ranks share a sample."""
     points: dist.ProcessGroup | None = None
     """The ranks that share a sample's points; None where each has all of its samples' points."""
@@ -72,6 +74,21 @@ class World:
         a sample's points are parts of one: they are to be added up.
         """
         (loss if self.points is None else loss * self.part.ranks).backward()
+
+    def settle(self, network: nn.Module, inputs: Sequence[Tensor | None]) -> None:
+        """One backward pass before the first step, whose gradients are thrown away.
+
+        DistributedDataParallel puts the gradients into buckets, and after its first backward pass
+        into others, in the order in which they came. Where more than two ranks add up, the order of
+        a sum depends on its place in the bucket: a process that goes on from a checkpoint would
+        round its first step differently (seen with three gloo ranks, PyTorch 2.13).
+        """
+        if self.size == 1:
+            return
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices):  # a user's layers may draw from it
+            self.backward(network(*inputs).float().mean())
+        network.zero_grad()
 
     def complete(self, sums: ErrorSums) -> ErrorSums:
         """The sums over all points of the samples, from those over the points of this rank."""
@@ -125,19 +142,13 @@ class World:
 
 
 @contextmanager
-def join_world(device: str = "auto", points: int = 1) -> Iterator[World]:
+def join_world(device: str = "auto", mesh: MeshConfig = NO_MESH) -> Iterator[World]:
     """Join the processes that `torchrun` started; a world of one process without it.
 
-    So many at a time, `points`, share out the points of a sample. Raises ValueError where the
-    processes are not a multiple of that.
+    Raises ValueError where they cannot be arranged as the mesh.
     """
     rank, size = place_in_world()
-    if size % points:
-        processes = f"{size} process{'es' if size > 1 else ''}"
-        raise ValueError(
-            f"mesh.points must divide the number of processes, got {points} and {processes}"
-            f" (torchrun --nproc-per-node {points} -m slipstream train ... starts {points})"
-        )
+    mesh.check_divides(size)
     if size == 1:
         yield World(pick_device(device))
         return
@@ -151,13 +162,13 @@ def join_world(device: str = "auto", points: int = 1) -> Iterator[World]:
         dist.init_process_group("nccl" if on_gpus else "gloo", timeout=PATIENCE)
         try:
             hosts = dist.new_group(backend="gloo", timeout=PATIENCE) if on_gpus else None
-            if points == 1:
+            if mesh.points == 1:
                 yield World(where, rank, size, hosts)
             else:
-                shape, names = (size // points, points), ("data", "points")
-                mesh = init_device_mesh(where.type, shape, mesh_dim_names=names)
-                part = Part(mesh.get_local_rank("points"), points)
-                yield World(where, rank, size, hosts, part, mesh.get_group("points"))
+                shape = (size // mesh.points, mesh.points)
+                arranged = init_device_mesh(where.type, shape, mesh_dim_names=("data", "points"))
+                part = Part(arranged.get_local_rank("points"), mesh.points)
+                yield World(where, rank, size, hosts, part, arranged.get_group("points"))
         finally:
             dist.destroy_process_group()
 

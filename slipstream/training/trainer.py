@@ -204,7 +204,16 @@ class Trainer:
                 self.recipe  # noqa: B018 - made now, so that what is wrong with the data is said now
             self._record("start", {**self._circumstances(), "resumed": resumed})
         self.model.train()
+        if self.state.step < self.config.steps:
+            self._settle()
         self._window.reset()
+
+    def _settle(self) -> None:
+        """Let all processes compute once as in a step, without taking one."""
+        blank = self.state.loader.dataset.blank(self.config.batch)
+        with self.config.autocast(self.world.device):
+            inputs = blank.to(self.world.device, self.config.dtype).inputs
+            self.world.settle(self.network, inputs)
 
     def advance(self, batch: Batch) -> None:
         """A step, and what is due after it."""

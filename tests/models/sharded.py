@@ -1,4 +1,4 @@
-"""What the ranks of tests/models/test_sharding.py do: a model of shards beside one of all points."""
+"""What the ranks of test_sharding.py do: a model of shards beside one of all points."""
 
 from __future__ import annotations
 
@@ -206,9 +206,5 @@ def check_streamed(rank: int, group: dist.ProcessGroup) -> None:
         coords, features = (part[:, first:end] for part in cloud()[:2])
         points = Points(end - first, lambda a, b, c=coords, f=features: (c[:, a:b], f[:, a:b]))
         parts: list[Tensor] = []
-        stream_through(model, points, Sweeping(4), lambda a, b, part: parts.append(part))
-        torch.testing.assert_close(
-            torch.cat(parts, 1), expected[:, first:end], rtol=0, atol=EXACT
-        )
-
-
+        stream_through(model, points, Sweeping(4), lambda a, b, part, to=parts: to.append(part))
+        torch.testing.assert_close(torch.cat(parts, 1), expected[:, first:end], rtol=0, atol=EXACT)

@@ -1,4 +1,4 @@
-"""One sample's points over the ranks of a process group: the outputs and gradients of one process."""
+"""One sample's points over the ranks of a process group: outputs and gradients as of one."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_a_mesh_that_does_not_divide_the_processes(
     monkeypatch.setenv("WORLD_SIZE", str(size))
     with pytest.raises(ValueError, match=f"must divide the number of processes, got {words}"):
         train(small(mesh__points=2), tmp_path / "run", device="cpu")
-    with pytest.raises(ValueError, match="must divide"), join_world("cpu", 2):
+    with pytest.raises(ValueError, match="must divide"), join_world("cpu", MeshConfig(points=2)):
         pass
     assert not (tmp_path / "run").exists()
 

@@ -14,6 +14,7 @@ from slipstream.core.checks import check_choice
 from slipstream.core.shapes import Float
 from slipstream.data.batches.normaliser import Normaliser
 from slipstream.data.batches.sampling import (
+    WHOLE,
     Part,
     Sampling,
     count_points,
@@ -92,7 +93,7 @@ class PointDataset(Dataset[Batch]):
         points: int | float | None = None,
         sampling: Sampling = "window",
         seed: int = 0,
-        part: Part = Part(),
+        part: Part = WHOLE,
     ) -> None:
         check_choice("sampling", sampling, ("window", "exact"))
         self.store, self.split, self.sampling, self.seed = store, split, sampling, seed
@@ -117,6 +118,12 @@ class PointDataset(Dataset[Batch]):
             self._draw(epoch, self.samples[index], points, out)
         names = tuple(self.samples[index] for _, index in items)
         return Batch(rows, self.store.schema, names)
+
+    def blank(self, samples: int) -> Batch:
+        """A batch of zeros, as large as one of the first sample's draws."""
+        first, end = self.part.of(self._counts[0])
+        rows = torch.zeros(samples, end - first, self.store.schema.width)
+        return Batch(rows, self.store.schema, self.samples[:1] * samples, normalised=True)
 
     @property
     def counts_are_equal(self) -> bool:

@@ -58,6 +58,10 @@ class Part(NamedTuple):
         return first, first + each + (self.rank < more)
 
 
+WHOLE = Part()
+"""All of every draw."""
+
+
 def cut(spans: Sequence[Span], first: int, end: int) -> list[Span]:
     """The spans of the rows at these places in a draw."""
     kept, place = [], 0
