@@ -83,8 +83,6 @@ class World:
         a sum depends on its place in the bucket: a process that goes on from a checkpoint would
         round its first step differently (seen with three gloo ranks, PyTorch 2.13).
         """
-        if self.size == 1:
-            return
         devices = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices):  # a user's layers may draw from it
             self.backward(network(*inputs).float().mean())

@@ -204,7 +204,7 @@ class Trainer:
                 self.recipe  # noqa: B018 - made now, so that what is wrong with the data is said now
             self._record("start", {**self._circumstances(), "resumed": resumed})
         self.model.train()
-        if self.state.step < self.config.steps:
+        if self.world.size > 1 and self.state.step < self.config.steps:
             self._settle()
         self._window.reset()
 
