@@ -15,7 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from slipstream.core.checks import check_choice, check_finite, check_like, check_shape
+from slipstream.core.checks import ANY, check_choice, check_finite, check_like, check_shape
 from slipstream.core.shapes import Bool, Float
 
 Groups = Mapping[str, Sequence[int]]
@@ -50,6 +50,11 @@ class ErrorSums:
             ratio = ratio.masked_fill(~some, 1).sqrt().masked_fill(~some, 0)
         return ratio, defined
 
+    def mean(self) -> Float[Tensor, ""]:
+        """The mean relative error over samples and groups, of those where it is defined."""
+        errors, defined = self.relative()
+        return errors.sum() / defined.sum().clamp(min=1)
+
 
 def error_sums(
     prediction: Float[Tensor, "S N K"],
@@ -59,7 +64,10 @@ def error_sums(
     order: Order = 1,
     mask: Bool[Tensor, "S N"] | None = None,
 ) -> ErrorSums:
-    """The two sums of the metric, in fp32 at least. Shapes are checked, values are not."""
+    """The two sums of the metric, in fp32 at least. Shapes are checked, values are not.
+
+    There may be no points: of a sample's, all may be elsewhere.
+    """
     _check_arguments(prediction, target, groups, order, mask)
     dtype = torch.promote_types(torch.promote_types(prediction.dtype, target.dtype), torch.float32)
     prediction, target = prediction.to(dtype), target.to(dtype)
@@ -104,12 +112,12 @@ def relative_error(
     targets are then skipped, and a NaN prediction gives a NaN loss, which the loop detects.
     """
     check_choice("on_zero", on_zero, ("error", "skip"))
+    check_shape("target", target, "S N K", (None, None, None))
     sums = error_sums(prediction, target, groups, order=order, mask=mask)
     if check_values:
         _check_values(prediction, target, mask)
         _check_targets(sums, groups, on_zero)
-    errors, defined = sums.relative()
-    return errors.sum() / defined.sum().clamp(min=1)
+    return sums.mean()
 
 
 @dataclass(frozen=True)
@@ -162,7 +170,7 @@ def _check_arguments(
     prediction: Tensor, target: Tensor, groups: Groups, order: int, mask: Tensor | None
 ) -> None:
     check_choice("order", str(order), ("1", "2"))
-    check_shape("target", target, "S N K", (None, None, None))
+    check_shape("target", target, "S N K", (None, ANY, None))
     samples, points, channels = target.shape
     check_shape("prediction", prediction, "S N K", (samples, points, channels))
     check_like("prediction", prediction, "target", target.new_empty(0, dtype=prediction.dtype))

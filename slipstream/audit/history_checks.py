@@ -130,8 +130,8 @@ def check_draws(run: Artefacts) -> Finding:
     config = run.config
     wrong = []
     for step, saved in run.checkpoints.items():
-        loader, processes = saved.state["loader"], saved.state["processes"]
-        expected = {"seed": config.seed, "batch_size": config.batch, "world_size": processes}
+        loader, groups = saved.state["loader"], _groups(saved.state["processes"], config)
+        expected = {"seed": config.seed, "batch_size": config.batch, "world_size": groups}
         expected |= {"shuffle": True, "even": True}
         wrong += [
             f"{saved.name} must draw with {name} {value}, got {loader.get(name)}"
@@ -139,13 +139,18 @@ def check_draws(run: Artefacts) -> Finding:
             if loader.get(name) != value
         ]
         # 10 samples, 2 in a batch, 2 processes: an epoch has ceil(10 / 4) = 3 batches.
-        epoch = math.ceil(loader["samples"] / max(1, config.batch * processes))
+        epoch = math.ceil(loader["samples"] / max(1, config.batch * groups))
         drawn = loader["epoch"] * epoch + loader["position"]
         if drawn != step:
             wrong.append(f"{saved.name} must have drawn {step} batches, got {drawn}")
-    samples = config.batch * (run.last.state["processes"] if run.last else 1)
+    samples = config.batch * (_groups(run.last.state["processes"], config) if run.last else 1)
     seen = f"{run.step} batches of {samples} samples, in the order of seed {config.seed}"
     return finding_from("draws", wrong, seen)
+
+
+def _groups(processes: int, config: RunConfig) -> int:
+    """How many groups of processes draw samples: those of a group share the points of theirs."""
+    return processes // config.mesh.points
 
 
 def check_schedule(run: Artefacts) -> Finding:
@@ -197,6 +202,7 @@ def check_implementation(run: Artefacts) -> Finding:
             )
         if start["processes"] != processes:
             wrong.append(f"{where} must have {processes} processes, got {start['processes']}")
+        wrong += _wrong_mesh(start, where, run.config)
     for span in spans:
         if span.kernels is None:
             steps = f"steps {span.first} to {span.last}"
@@ -207,7 +213,17 @@ def check_implementation(run: Artefacts) -> Finding:
     notes += _other_plugins(sessions, plugin_of(run.config.model.variant))
     kernels = dict.fromkeys(span.kernels for span in spans if span.kernels)
     seen = f"steps 1 to {run.step} in {len(sessions)} sessions, {run.config.precision}"
+    if run.config.mesh.points > 1:
+        seen += f", {run.config.mesh.points} processes a sample"
     return finding_from("implementation", wrong, f"{seen}: {'; '.join(kernels)}", notes)
+
+
+def _wrong_mesh(start: Record, where: str, config: RunConfig) -> list[str]:
+    """What is wrong with how the processes of a start were arranged."""
+    points, processes = config.mesh.points, start["processes"]
+    expected = None if points == 1 else {"data": processes // points, "points": points}
+    got = start.get("mesh")
+    return [f"{where} must have the mesh {expected}, got {got}"] if got != expected else []
 
 
 def _other_plugins(sessions: list[Session], now: Plugin | None) -> Iterator[str]:

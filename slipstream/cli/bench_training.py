@@ -73,6 +73,9 @@ def resume(
     steps: Annotated[int, typer.Option(help="Of the run.")] = 300,
     points: Annotated[int, typer.Option(help="Of a sample.")] = 16_384,
     dtype: Annotated[str, typer.Option(help="bf16 or fp32.")] = "bf16",
+    processes: Annotated[
+        int, typer.Option(help="That share the points of a sample; one is killed at a time.")
+    ] = 1,
     device: Device = "auto",
 ) -> None:
     """Kill a run again and again, resume it, and compare it with one that was left alone.
@@ -82,6 +85,7 @@ def resume(
     Example: slipstream bench resume --kills 10
     """
     check_whole("kills", kills, 0)
+    check_whole("processes", processes, 1)
     where = runtime.pick_device(device)
     config = RunConfig(
         experiment="resume",
@@ -94,15 +98,18 @@ def resume(
         checkpoint_every=10,
         log_every=1,
     )
-    config = overlay(config, {"precision": dtype})
+    config = overlay(config, {"precision": dtype, "mesh.points": processes})
     with _aside(out) as folder:
-        report = kill_and_compare(config, Path(folder), kills=kills, seed=seed, device=str(where))
+        report = kill_and_compare(
+            config, Path(folder), kills=kills, seed=seed, device=str(where), processes=processes
+        )
     fields = {**asdict(report), "equal": not report.different, "config": config.to_json()}
     _append(out, "resume", fields, device)
     if report.different:
         typer.echo(f"{len(report.different)} tensors differ, as {report.different[0]}: {out}")
         raise typer.Exit(1)
-    typer.echo(f"Equal to the bit after {kills} kills at steps {list(report.steps)}: {out}")
+    ends = f", the others within {max(report.seconds)} s" if report.seconds else ""
+    typer.echo(f"Equal to the bit after {kills} kills at steps {list(report.steps)}{ends}: {out}")
 
 
 def _aside(out: Path) -> tempfile.TemporaryDirectory[str]:

@@ -73,6 +73,8 @@ def study(
     configs = [make_config(name, changes, preset) for name in experiments]
     cells = make_cells(configs, names, _whole_numbers(seeds), out)
     resources = Resources(device=device, parallel=parallel, processes=processes, minutes=minutes)
+    for one in configs:
+        one.mesh.check_divides(processes)
     ready = prepare_study(cells, out)
     with study_bar(len(ready)) as watch:
         endings = run_study(ready, out, resources, watch)

@@ -13,6 +13,7 @@ from torch import Tensor
 from slipstream.core.plain_checks import check_at_least, check_choice, check_whole
 
 __all__ = [
+    "ANY",
     "autocast_is_on",
     "check_at_least",
     "check_choice",
@@ -24,6 +25,10 @@ __all__ = [
 ]
 
 
+ANY = -1
+"""Stands for any size in `check_shape`, none included: of points that may all be elsewhere."""
+
+
 def check_shape(name: str, tensor: Tensor, letters: str, sizes: Sequence[int | None]) -> None:
     """Raise unless `tensor` has these sizes; None stands for any size of at least one.
 
@@ -33,7 +38,9 @@ def check_shape(name: str, tensor: Tensor, letters: str, sizes: Sequence[int | N
     if got is not None and _fits(got, sizes):
         return  # before the message is built: every call of an operator comes through here
     axes = letters.split()
-    expected = (axis if size is None else str(size) for axis, size in zip(axes, sizes, strict=True))
+    open_sizes = (None, ANY)
+    pairs = zip(axes, sizes, strict=True)
+    expected = (axis if size in open_sizes else str(size) for axis, size in pairs)
     where = f"shape ({', '.join(axes)}) = ({', '.join(expected)})"
     if got is None:
         raise ValueError(f"{name} must be a tensor of {where}, got {type(tensor).__name__}")
@@ -45,7 +52,7 @@ def _fits(got: tuple[int, ...], sizes: Sequence[int | None]) -> bool:
     if len(got) != len(sizes):
         return False
     for size, expected in zip(got, sizes, strict=True):
-        if size < 1 if expected is None else size != expected:
+        if expected != ANY and (size < 1 if expected is None else size != expected):
             return False
     return True
 

@@ -127,6 +127,11 @@ def child_environment(**changes: str) -> dict[str, str]:
     return {**os.environ, **changes}
 
 
+def take_environment(**variables: str) -> None:
+    """Set variables of this process, which was started for that and has read none of them yet."""
+    os.environ.update(variables)
+
+
 # Constants, not functions: torch.compile breaks its graph where the environment is read.
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 TRITON_INTERPRETED = environment("TRITON_INTERPRET") in ("1", "true", "on")

@@ -15,7 +15,7 @@ from slipstream.core import runtime
 from slipstream.core.checks import autocast_is_on, check_like, check_shape
 from slipstream.core.shapes import Float
 from slipstream.kernels import chunked_ops, reference
-from slipstream.kernels.membership import Axis, Membership, TokenSums
+from slipstream.kernels.membership import Axis, Complete, Membership, TokenSums, as_they_are
 from slipstream.kernels.operator import is_eager, is_transformed
 from slipstream.kernels.plan import How, Impl, Operation, Plan, Precision, make_plan
 
@@ -85,12 +85,14 @@ def couple(
     epsilon: float = 0.0,
     impl: Impl = "auto",
     precision: Precision | str | None = None,
+    complete: Complete = as_they_are,
 ) -> Float[Tensor, "B N H V"]:
     """Slice the values, mix the tokens, deslice them by the same membership.
 
-    The result is that of `slice_points`, `tokens(epsilon)`, `mix` and `deslice_tokens` one after
-    another; the kernels compute the gradients of slice and deslice together, which is faster. `mix`
-    maps tokens (B, H, G, V) to as many. Raises as `slice_points` does.
+    The result is that of `slice_points`, `complete`, `tokens(epsilon)`, `mix` and `deslice_tokens`
+    one after another; the kernels compute the gradients of slice and deslice together, which is
+    faster. `mix` maps tokens (B, H, G, V) to as many; `complete` makes the sums of all points from
+    those of these, where they are not the same. Raises as `slice_points` does.
     """
     _check_values(membership, values)
     how: How = {"impl": impl, "precision": precision}
@@ -98,7 +100,7 @@ def couple(
     dtype = _tokens_dtype(compute_dtype(values), values.device)
 
     def mix_sums(sums: TokenSums) -> Tensor:
-        return _mixed(mix, replace(sums, dtype=dtype), epsilon, membership)
+        return _mixed(mix, complete(replace(sums, dtype=dtype)), epsilon, membership)
 
     if plan.family == "reference":
         return reference.couple(membership, values, mix_sums)

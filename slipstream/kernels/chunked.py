@@ -315,10 +315,13 @@ def slice_over_points(slotted: Slotted, rows: Tensor | None) -> tuple[Tensor, Te
     """Numerator (B, H, G, V), empty without rows, and log normaliser (B, H, G), in one pass.
 
     The sums of a part are in units of the exponential of its largest logit so far; a chunk with a
-    larger one makes them smaller.
+    larger one makes them smaller. Without points the numerator is zero, and the normaliser the
+    logarithm of it.
     """
     numerators = slotted.partial_sums(0 if rows is None else rows.shape[-1])
     totals, tops = slotted.partial_sums(), slotted.partial_sums().fill_(-torch.inf)
+    if not slotted.query.shape[1]:
+        return numerators.sum(1), tops.amax(1)
 
     def work(part: _Part) -> None:
         numerator, total, top = numerators[part.place], totals[part.place], tops[part.place]

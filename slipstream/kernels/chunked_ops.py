@@ -49,7 +49,8 @@ def slice_op(
     room = _room(query, weight, keep)
     if over == "points":
         numerator, log_normalizer = chunked.slice_over_points(slotted, rows)
-        return numerator, torch.ones_like(log_normalizer), log_normalizer, room
+        mass = torch.full_like(log_normalizer, 1 if query.shape[1] else 0)
+        return numerator, mass, log_normalizer, room
     numerator, mass = chunked.slice_points(slotted, rows, room if keep else None)
     return numerator, mass, mass.new_empty(0), room
 

@@ -29,7 +29,12 @@ LOG_2 = math.log(2)
 def run(
     kernel: Any, grid: tuple[int, ...], tile: Tile, *arguments: Any, **constants: object
 ) -> None:
-    """Launch a kernel on the device of its first argument, which must be a tensor."""
+    """Launch a kernel on the device of its first argument, which must be a tensor.
+
+    Without points there is nothing to launch: outputs are empty, and sums over no parts are zero.
+    """
+    if 0 in grid:
+        return
     with device_guard(arguments[0]):
         kernel[grid](
             *arguments, **constants, BN=tile.points, num_warps=tile.warps, num_stages=tile.stages
@@ -123,6 +128,10 @@ def slice_over_points(o: Operands, values: Tensor) -> tuple[Tensor, Tensor]:
     """
     values = rows(values)
     width, slices = values.shape[-1], o.slices
+    if not o.points:
+        zeros = o.buffer(o.batch, o.heads, slices, width).zero_()
+        ones = torch.ones_like(zeros[..., 0])
+        return zeros, torch.stack((-math.inf * ones, ones))
     kernel = blocked_forward.slice_forward_over_points
     partial = _slot_owned_sums(o, values, kernel, "slice_forward_over_points", (), width + 2)
     sums, largest, total = partial.split((slices * width, slices, slices), -1)
@@ -139,7 +148,12 @@ def log_normalizer(normalizers: Tensor) -> Tensor:
 
 
 def centres(normalizers: Tensor, points: int) -> Tensor:
-    """The logarithm of the mean exponential of each slot, (B, H, G), in units of log 2."""
+    """The logarithm of the mean exponential of each slot, (B, H, G), in units of log 2.
+
+    Zero without points, of which there is no mean.
+    """
+    if not points:
+        return torch.zeros_like(normalizers[0])
     return normalizers[0] + normalizers[1].log2() - math.log2(points)
 
 

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from slipstream.core.checks import check_choice, check_floating, check_like, check_shape
+from slipstream.core.checks import ANY, check_choice, check_floating, check_like, check_shape
 from slipstream.core.shapes import Float
 
 Axis = Literal["slots", "points"]
@@ -27,6 +27,8 @@ Reduce = Callable[[Tensor], Tensor]
 @dataclass(frozen=True, eq=False)
 class Membership:
     """How strongly each of N points belongs to each of G slots, per head. Checked when made.
+
+    There may be no points: of a sample's, all may be elsewhere. Their sums are zero.
 
     query        B N H D, or B N 1 D when the heads share it
     slot_weight  G D, H G D or B H G D
@@ -47,7 +49,7 @@ class Membership:
     def __post_init__(self) -> None:
         check_choice("over", self.over, _AXES)
         check_shape("temperature", self.temperature, "H", (None,))
-        check_shape("query", self.query, "B N H D", (None,) * 4)
+        check_shape("query", self.query, "B N H D", (None, ANY, None, None))
         check_floating("query", self.query)
         batch, points, query_heads, width = self.query.shape
         if query_heads not in (1, self.heads):
@@ -170,3 +172,12 @@ class TokenSums:
         numerator = self.numerator * my_share[..., None] + other.numerator * their_share[..., None]
         mass = self.mass * my_share + other.mass * their_share
         return replace(self, numerator=numerator, mass=mass, log_normalizer=total)
+
+
+Complete = Callable[[TokenSums], TokenSums]
+"""The sums of some points to those of all points of their samples, wherever the others are."""
+
+
+def as_they_are(sums: TokenSums) -> TokenSums:
+    """The sums of all points, where these are all."""
+    return sums

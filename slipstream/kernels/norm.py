@@ -80,6 +80,8 @@ def _launch_forward(
 ) -> None:
     width = stream.shape[-1]
     rows, tile = stream.numel() // width, _tile(width)
+    if not rows:
+        return
     added = stream if update is None else update.contiguous()
     with device_guard(stream):
         norm_forward[(-(-rows // tile["BN"]),)](
@@ -117,6 +119,8 @@ def add_norm_backward(
     rows, tile = summed.numel() // width, _tile(width)
     parts = min(_PER_SM * runtime.multiprocessors(summed.device), -(-rows // tile["BN"]))
     partial = statistics.new_empty(parts, 2, width)
+    if not rows:
+        return of_stream, of_update, torch.zeros_like(weight), torch.zeros_like(bias)
     with device_guard(summed):
         norm_backward[(parts,)](
             normed_gradient, normed_gradient if summed_gradient is None else summed_gradient,

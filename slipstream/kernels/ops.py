@@ -121,7 +121,8 @@ def slice_op(
         by = fallback if _family_here(o, values.shape[-1], family) == "chunked" else launch
         numerator, normalizers = by.slice_over_points(o, values)
         log_normalizer = launch.log_normalizer(normalizers)
-        return numerator, torch.ones_like(log_normalizer), log_normalizer, normalizers
+        mass = torch.full_like(log_normalizer, 1 if o.points else 0)
+        return numerator, mass, log_normalizer, normalizers
     numerator, mass = _slice(o, values, stats, family)
     return numerator, mass, mass.new_empty(0), mass.new_empty(0)
 

@@ -5,6 +5,7 @@ transolver   the model: lift, layers, head
 steps        a model in steps, for chunks and queries; sweeps: any number of points in chunks, which
              wait in a parking; sweep_plan: how many at a time, and where they wait
 coupling     slice, mix, deslice of a layer; linear_no, slice_once: those that are built otherwise
+sharding     one sample's points over several processes
 structure    parameters that a model must have, as data
 layers       the parts that all are put together from, and their initial values
 """

@@ -21,6 +21,7 @@ from slipstream.models.folding import (
     fold_tokens,
 )
 from slipstream.models.layers import Slots, attend, split_heads
+from slipstream.models.steps import Summing
 from slipstream.models.variants import EPSILON, Size, Variant
 
 
@@ -48,7 +49,7 @@ class TokenLinear(nn.Module):
         return self.value(tokens)
 
 
-class Coupling(nn.Module):
+class Coupling(Summing):
     """One slice/deslice round. It holds only the parameters its variant and its layer use."""
 
     def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
@@ -77,7 +78,8 @@ class Coupling(nn.Module):
         """
         slicing = self.membership(x, previous)
         if self.deslice_slots is not None:
-            return self.update(x, slicing, self.mixed(self.sums(x, slicing))), slicing
+            tokens = self.mixed(self.complete_sums(self.sums(x, slicing)))
+            return self.update(x, slicing, tokens), slicing
         if self._folds(x):
             update = chunked_ops.couple(
                 slicing, self._folded_values(x), self._mix_folded, summed=True
@@ -86,8 +88,9 @@ class Coupling(nn.Module):
         # By name and not as **how, which would keep the values from being freed in there.
         impl, precision = self.how["impl"], self.how["precision"]
         update = couple(
-            slicing, self._values(x), self.mix, epsilon=EPSILON, impl=impl, precision=precision
-        )
+            slicing, self._values(x), self.mix, epsilon=EPSILON, impl=impl, precision=precision,
+            complete=self.complete_sums,
+        )  # fmt: skip
         return self.output(update.flatten(-2)), slicing
 
     def membership(self, x: Float[Tensor, "B N C"], previous: Membership | None) -> Membership:
@@ -138,7 +141,8 @@ class Coupling(nn.Module):
         return None if self.query is not None else x[:, :, None]
 
     def _mix_folded(self, sums: TokenSums) -> Float[Tensor, "B H G C"]:
-        return fold_tokens(self.output, self.mixed(fold_sums(self.values, sums)))
+        sums = self.complete_sums(fold_sums(self.values, sums))
+        return fold_tokens(self.output, self.mixed(sums))
 
     def _values(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N H D"]:
         return split_heads(self.values(x), self.heads)

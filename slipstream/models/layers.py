@@ -66,7 +66,7 @@ def attend(
 
 
 def split_heads(x: Float[Tensor, "B N C"], heads: int) -> Float[Tensor, "B N H D"]:
-    return x.view(*x.shape[:-1], heads, -1)
+    return x.view(*x.shape[:-1], heads, x.shape[-1] // heads)
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from slipstream.kernels.api import couple, deslice_tokens, slice_points
 from slipstream.kernels.membership import TokenSums
 from slipstream.kernels.plan import How
 from slipstream.models.layers import Mlp, Slots, attend, split_heads
-from slipstream.models.steps import Stream
+from slipstream.models.steps import Stream, Summing
 from slipstream.models.variants import EPSILON, Size
 
 
@@ -47,7 +47,7 @@ class TokenBlock(nn.Module):
         return tokens + self.mlp(self.mlp_norm(tokens))
 
 
-class SliceOnce(nn.Module):
+class SliceOnce(Summing):
     """One head as wide as the stream; query and values are both the lifted features."""
 
     def __init__(self, size: Size, how: How) -> None:
@@ -59,7 +59,10 @@ class SliceOnce(nn.Module):
     def forward(self, x: Float[Tensor, "B N C"]) -> Float[Tensor, "B N C"]:
         features = split_heads(x, 1)
         membership = self.slots(features)
-        update = couple(membership, features, self._mix, epsilon=EPSILON, **self.how)
+        update = couple(
+            membership, features, self._mix, epsilon=EPSILON, complete=self.complete_sums,
+            **self.how,
+        )  # fmt: skip
         return x + update.squeeze(2)
 
     def sums(self, stream: Stream) -> tuple[Stream, TokenSums]:
@@ -67,7 +70,7 @@ class SliceOnce(nn.Module):
         return stream, slice_points(membership, membership.query, **self.how)
 
     def mixed(self, sums: TokenSums) -> Float[Tensor, "B 1 G C"]:
-        return self._mix(sums.tokens(EPSILON))
+        return self._mix(self.complete_sums(sums).tokens(EPSILON))
 
     def apply_tokens(self, stream: Stream, tokens: Float[Tensor, "B 1 G C"]) -> Stream:
         membership = self.slots(split_heads(stream.x, 1))

@@ -20,7 +20,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
-from slipstream.kernels.membership import Membership, TokenSums
+from slipstream.kernels.membership import Complete, Membership, TokenSums, as_they_are
 
 
 @runtime_checkable
@@ -50,14 +50,22 @@ class CouplingSteps(Protocol):
         ...
 
 
-class SteppedCoupling(nn.Module):
+class Summing(nn.Module):
+    """A module whose sums may be completed by points that it does not see."""
+
+    complete_sums: Complete = staticmethod(as_they_are)
+    """The sums of all points from those of the points at hand, before anything is made of them."""
+
+
+class SteppedCoupling(Summing):
     """A coupling that is given by its four steps alone."""
 
     def forward(self, x: Float[Tensor, "B N C"], previous: Any = None) -> tuple[Tensor, Any]:
         """The update of the points, and their membership for the layers after it."""
         steps = cast(CouplingSteps, self)
         membership = steps.membership(x, previous)
-        return steps.update(x, membership, steps.mixed(steps.sums(x, membership))), membership
+        tokens = steps.mixed(self.complete_sums(steps.sums(x, membership)))
+        return steps.update(x, membership, tokens), membership
 
 
 def steps_of(coupling: nn.Module, variant: str) -> CouplingSteps:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from slipstream.core.checks import check_choice, check_like, check_shape, check_whole
+from slipstream.core.checks import ANY, check_choice, check_like, check_shape, check_whole
 from slipstream.core.shapes import Float
 from slipstream.kernels.api import add_norm, compute_dtype, has_hooks, operation_on
 from slipstream.kernels.membership import Membership, TokenSums
@@ -17,7 +17,7 @@ from slipstream.models.coupling import Coupling
 from slipstream.models.layers import Mlp, draw_initial_values
 from slipstream.models.linear_no import LinearNoCoupling
 from slipstream.models.slice_once import SliceOnce
-from slipstream.models.steps import CouplingSteps, SteppedLayer, Stream, steps_of
+from slipstream.models.steps import CouplingSteps, SteppedLayer, Stream, Summing, steps_of
 from slipstream.models.structure import check_structure, expected_parameters
 from slipstream.models.variants import PAPER, Size, Variant, variant_named
 
@@ -78,6 +78,8 @@ class Block(nn.Module):
         return Stream(x, None, membership if self.hands_on else None), sums
 
     def mixed(self, sums: TokenSums) -> Tensor:
+        if isinstance(self.coupling, Summing):
+            sums = self.coupling.complete_sums(sums)
         return self.steps.mixed(sums)
 
     def apply_tokens(self, stream: Stream, tokens: Tensor) -> Stream:
@@ -129,6 +131,8 @@ class Transolver(nn.Module):
         self.how: How = {"impl": impl, "precision": precision}
         self.recompute = False
         """Whether the backward pass computes each layer's activations again, to save memory."""
+        self.may_be_empty = False
+        """Whether clouds may have no points, as where all of a sample's are elsewhere."""
 
         self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)
         self.placeholder = nn.Parameter(torch.empty(size.width))
@@ -222,7 +226,8 @@ class Transolver(nn.Module):
         check_structure(built, expected, f"the model built for {self.variant.name!r}")
 
     def _inputs(self, coords: Tensor, features: Tensor | None) -> Tensor:
-        check_shape("coords", coords, "B N coord_dim", (None, None, self.coord_dim))
+        some = ANY if self.may_be_empty else None
+        check_shape("coords", coords, "B N coord_dim", (None, some, self.coord_dim))
         check_like("coords", coords, "the model's parameters", self.placeholder)
         if self.feature_dim == 0:
             if features is not None:

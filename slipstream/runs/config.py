@@ -133,6 +133,26 @@ class OptimConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeshConfig:
+    """How the processes of a run are arranged: data x points."""
+
+    points: int = 1
+    """Processes that share out the points of each sample; all processes are a multiple of it."""
+
+    def __post_init__(self) -> None:
+        check_whole("mesh.points", self.points, 1)
+
+    def check_divides(self, processes: int) -> None:
+        """Raise ValueError where so many processes are no multiple of those of a sample."""
+        if processes % self.points:
+            raise ValueError(
+                f"mesh.points must divide the number of processes, got {self.points} and"
+                f" {processes} process{'es' if processes > 1 else ''} (torchrun --nproc-per-node"
+                f" {self.points} -m slipstream train ... starts {self.points})"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunConfig:
     experiment: str
     data: DataConfig
@@ -142,7 +162,8 @@ class RunConfig:
     schedule: int | None = None
     """Steps of the cosine decay; null for `steps`. More where training is to end before it."""
     batch: int = 1
-    """Samples of a step in each process."""
+    """Samples of a step in each process, or in each group of processes that share their points."""
+    mesh: MeshConfig = field(default=MeshConfig(), metadata=YOUNGER)
     precision: Literal["fp32", "bf16", "fp64"] = "fp32"
     """bf16 is autocast, with validation in fp32. fp64 is for checks: slow, and without kernels."""
     compile: bool = False

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from slipstream.core.checks import check_choice
-from slipstream.data.batches import Batch, Loader, Normaliser, PointDataset, Share
+from slipstream.data.batches import WHOLE, Batch, Loader, Normaliser, Part, PointDataset, Share
 from slipstream.data.benchmarks import BENCHMARKS
 from slipstream.data.store import (
     PARTS,
@@ -120,22 +120,28 @@ def _make(
     return open_store(folder)
 
 
-def training_loader(store: Store, config: RunConfig, rank: int = 0, ranks: int = 1) -> Loader:
-    """Fresh points of each sample in every epoch; the ranks share out the samples."""
+def training_loader(
+    store: Store, config: RunConfig, rank: int = 0, ranks: int = 1, part: Part = WHOLE
+) -> Loader:
+    """Fresh points of each sample in every epoch; the ranks share out the samples, and of each the
+    points if `part` says so."""
     data = config.data
     dataset = PointDataset(
-        store, "train", points=data.points, sampling=data.sampling, seed=config.seed
+        store, "train", points=data.points, sampling=data.sampling, seed=config.seed, part=part
     )
     share = Share(batch_size=config.batch, rank=rank, world_size=ranks)
     return Loader(dataset, share, workers=data.workers)
 
 
-def validation_loader(store: Store, config: RunConfig, rank: int = 0, ranks: int = 1) -> Loader:
+def validation_loader(
+    store: Store, config: RunConfig, rank: int = 0, ranks: int = 1, part: Part = WHOLE
+) -> Loader:
     """Every sample of the split; `first_epoch` of it gives the same points each time."""
     data = config.data
     dataset = PointDataset(
-        store, "val", points=data.points, sampling=data.sampling, seed=data.evaluation_seed
-    )
+        store, "val", points=data.points, sampling=data.sampling, seed=data.evaluation_seed,
+        part=part,
+    )  # fmt: skip
     batch = config.batch if dataset.counts_are_equal else 1
     share = Share(batch_size=batch, shuffle=False, even=False, rank=rank, world_size=ranks)
     return Loader(dataset, share, workers=data.workers)

@@ -1,7 +1,9 @@
-"""One run in several processes: data parallel, as `torchrun` starts it.
+"""One run in several processes, as `torchrun` starts it: a mesh of data x points.
 
-Every rank draws its own samples of a step, and the gradients are averaged. As every rank has
-equally many samples, that is the gradient of one process with all of them. Only rank 0 writes.
+Along the axis of the data every rank draws its own samples of a step, and the gradients are
+averaged. As every rank has equally many samples, that is the gradient of one process with all of
+them. Along the axis of the points the ranks have the same samples, and of each some of its points:
+each has the same loss, of all points, and a part of its gradient. Only rank 0 writes.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,14 +20,19 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
+from slipstream.core.collectives import common_total
 from slipstream.core.errors import TrainingStopped
 from slipstream.core.runtime import environment, pick_device
-from slipstream.metrics import Errors
+from slipstream.data.batches import WHOLE, Part
+from slipstream.metrics import Errors, ErrorSums
+from slipstream.runs.config import MeshConfig
 
 Agreed = TypeVar("Agreed")
 
+NO_MESH = MeshConfig()
 PATIENCE = timedelta(minutes=10)
 """How long a rank waits for another before it gives up: a validation may be uneven."""
 
@@ -39,6 +46,15 @@ class World:
     size: int = 1
     hosts: dist.ProcessGroup | None = None
     """The ranks as a group of gloo, where the group of their devices is another."""
+    part: Part = WHOLE
+    """Which part of a sample's points this rank has: neighbouring ranks share a sample."""
+    points: dist.ProcessGroup | None = None
+    """The ranks that share a sample's points; None where each has all of its samples' points."""
+
+    @property
+    def data(self) -> Part:
+        """Which part of the samples this rank draws, along the axis of the data."""
+        return Part(self.rank // self.part.ranks, self.size // self.part.ranks)
 
     @property
     def leads(self) -> bool:
@@ -51,19 +67,55 @@ class World:
         devices = [self.device] if self.device.type == "cuda" else None
         return DistributedDataParallel(model, device_ids=devices, gradient_as_bucket_view=True)
 
-    def mean(self, value: Tensor) -> Tensor:
-        if self.size > 1:
-            dist.all_reduce(value)
-            value /= self.size
-        return value
+    def backward(self, loss: Tensor) -> None:
+        """Give every parameter the gradient of the mean loss of all samples of the step.
+
+        DistributedDataParallel takes the mean over all ranks, and the gradients of those that share
+        a sample's points are parts of one: they are to be added up.
+        """
+        (loss if self.points is None else loss * self.part.ranks).backward()
+
+    def settle(self, network: nn.Module, inputs: Sequence[Tensor | None]) -> None:
+        """One backward pass before the first step, whose gradients are thrown away.
+
+        DistributedDataParallel puts the gradients into buckets, and after its first backward pass
+        into others, in the order in which they came. Where more than two ranks add up, the order of
+        a sum depends on its place in the bucket: a process that goes on from a checkpoint would
+        round its first step differently (seen with three gloo ranks, PyTorch 2.13).
+        """
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices):  # a user's layers may draw from it
+            self.backward(network(*inputs).float().mean())
+        network.zero_grad()
+
+    def complete(self, sums: ErrorSums) -> ErrorSums:
+        """The sums over all points of the samples, from those over the points of this rank."""
+        if self.points is None:
+            return sums
+        both = common_total(torch.stack((sums.difference, sums.reference)), self.points)
+        return ErrorSums(both[0], both[1], sums.order)
+
+    def mean(self, loss: Tensor) -> Tensor:
+        """The mean over all samples of the step; ranks that share samples have the same loss."""
+        if self.data.ranks > 1:
+            dist.all_reduce(loss)
+            loss /= self.size
+        return loss
 
     def largest(self, number: int) -> int:
         """The largest number of any rank. All ranks must call this; no device is waited for."""
+        return self._of_all(number, dist.ReduceOp.MAX)
+
+    def total(self, number: int) -> int:
+        """The sum of the numbers of all ranks, as `largest`."""
+        return self._of_all(number, dist.ReduceOp.SUM)
+
+    def _of_all(self, number: int, op: Any) -> int:
         if self.size == 1:
             return number
-        largest = torch.tensor(number)
-        dist.all_reduce(largest, dist.ReduceOp.MAX, group=self.hosts)
-        return int(largest)
+        tensor = torch.tensor(number)
+        dist.all_reduce(tensor, op, group=self.hosts)
+        return int(tensor)
 
     def gather(self, errors: Errors) -> Errors:
         """The errors of all ranks' samples, in the same order on every rank."""
@@ -88,9 +140,13 @@ class World:
 
 
 @contextmanager
-def join_world(device: str = "auto") -> Iterator[World]:
-    """Join the processes that `torchrun` started; a world of one process without it."""
+def join_world(device: str = "auto", mesh: MeshConfig = NO_MESH) -> Iterator[World]:
+    """Join the processes that `torchrun` started; a world of one process without it.
+
+    Raises ValueError where they cannot be arranged as the mesh.
+    """
     rank, size = place_in_world()
+    mesh.check_divides(size)
     if size == 1:
         yield World(pick_device(device))
         return
@@ -104,7 +160,13 @@ def join_world(device: str = "auto") -> Iterator[World]:
         dist.init_process_group("nccl" if on_gpus else "gloo", timeout=PATIENCE)
         try:
             hosts = dist.new_group(backend="gloo", timeout=PATIENCE) if on_gpus else None
-            yield World(where, rank, size, hosts)
+            if mesh.points == 1:
+                yield World(where, rank, size, hosts)
+            else:
+                shape = (size // mesh.points, mesh.points)
+                arranged = init_device_mesh(where.type, shape, mesh_dim_names=("data", "points"))
+                part = Part(arranged.get_local_rank("points"), mesh.points)
+                yield World(where, rank, size, hosts, part, arranged.get_group("points"))
         finally:
             dist.destroy_process_group()
 

@@ -24,6 +24,7 @@ def memory_message(config: RunConfig, device: torch.device) -> str:
     helps = []
     if config.batch > 1:
         helps.append(f"batch (now {config.batch})")
+    helps.append(f"more processes and mesh.points (now {config.mesh.points})")
     helps.append(f"data.points (now {config.data.points or 'all'})")
     if config.precision == "fp32":
         helps.append("precision=bf16")

@@ -41,7 +41,8 @@ def train(
     if config is None and not folder.exists:
         raise ValueError(f"{out} must be a run to continue, got no {folder.config_file.name}")
     folder.check_free()
-    with join_world(device) as world:
+    mesh = (config or folder.read_config()).mesh
+    with join_world(device, mesh) as world:
         if not world.leads:
             return _prepare(config, folder, world, data_progress).run()
         with folder.locked():

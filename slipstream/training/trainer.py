@@ -26,6 +26,7 @@ from slipstream.data.batches import Batch, endless, make_normaliser
 from slipstream.data.store import Store, constant_targets, data_hash, split_hash
 from slipstream.evaluation.evaluate import sample_errors
 from slipstream.models.plugins import plugin_of
+from slipstream.models.sharding import shard_points
 from slipstream.runs.checkpoint import weights_hash, write_checkpoint
 from slipstream.runs.config import RunConfig, is_due
 from slipstream.runs.folder import RunFolder
@@ -80,12 +81,14 @@ class Trainer:
             store.schema, store.statistics, coord_scale=config.data.coord_scale
         )
         self.provenance = Provenance(config, data_hash(store), split_hash(store), world.size)
-        self.validation = validation_loader(store, config, world.rank, world.size)
+        self.validation = validation_loader(store, config, *world.data, world.part)
         self.model = build_model(config, store.schema).to(world.device)
+        if world.points is not None:
+            shard_points(self.model, world.points)
         self.state = TrainState(
             self.model,
             make_optimizer(self.model, config.optim),
-            training_loader(store, config, world.rank, world.size),
+            training_loader(store, config, *world.data, world.part),
         )
         self.network = world.wrap(self.model)
         if config.compile:
@@ -138,9 +141,10 @@ class Trainer:
         batch = batch.normalise(self.normaliser)
         with config.autocast(self.world.device):
             prediction = self.network(*batch.inputs)
-        loss = loss_of(config.optim.loss, prediction, batch.targets, self.groups)
+        kind, complete = config.optim.loss, self.world.complete
+        loss = loss_of(kind, prediction, batch.targets, self.groups, complete)
         self.state.optimizer.zero_grad()
-        loss.backward()
+        self.world.backward(loss)
         loss = self.world.mean(loss.detach())
         norm, skipped = update(self.model, self.state.optimizer, loss, config.optim.clip)
         self._window.add(loss, norm, skipped)
@@ -149,7 +153,8 @@ class Trainer:
         """The errors on the validation split, without autocast; writes the best model so far."""
         place = self.normaliser, self.world.device, self.config.dtype
         batches = (normalised_on(batch, *place) for batch in first_epoch(self.validation))
-        errors = self.world.gather(sample_errors(self.model, batches, self.groups))
+        own = sample_errors(self.model, batches, self.groups, complete=self.world.complete)
+        errors = self.world.gather(own)
         error = errors.mean()
         best = self.state.best
         metric: dict[str, Any] = {
@@ -199,7 +204,16 @@ class Trainer:
                 self.recipe  # noqa: B018 - made now, so that what is wrong with the data is said now
             self._record("start", {**self._circumstances(), "resumed": resumed})
         self.model.train()
+        if self.world.size > 1 and self.state.step < self.config.steps:
+            self._settle()
         self._window.reset()
+
+    def _settle(self) -> None:
+        """Let all processes compute once as in a step, without taking one."""
+        blank = self.state.loader.dataset.blank(self.config.batch)
+        with self.config.autocast(self.world.device):
+            inputs = blank.to(self.world.device, self.config.dtype).inputs
+            self.world.settle(self.network, inputs)
 
     def advance(self, batch: Batch) -> None:
         """A step, and what is due after it."""
@@ -237,17 +251,16 @@ class Trainer:
     def _report(self) -> None:
         """Record the means since the last report; stop a run with too many skipped steps."""
         step = self.state.step
-        means = self._window.read()
+        means = self._window.read(self.world.total)
         self.state.skipped += means.pop("skipped")
         row = {
             "step": step,
             **means,
             "learning_rate": learning_rate(step, self.config),
             "skipped": self.state.skipped,
-            "peak_gb": _peak_gb(self.world.device),
+            "peak_gb": self._peak_gb(),
             "kernels": self._kernels(),
         }
-        row["points_per_second"] *= self.world.size
         self._record("train", row)
         if self.state.skipped > self.config.skip_limit:
             self.save()
@@ -258,6 +271,13 @@ class Trainer:
                 " before them are in the newest checkpoint (a smaller optim.learning_rate or"
                 " precision=fp32 may help)"
             )
+
+    def _peak_gb(self) -> float | None:
+        """Of the process that needs most; None without a GPU."""
+        device = self.world.device
+        if device.type != "cuda":
+            return None
+        return self.world.largest(torch.cuda.max_memory_allocated(device)) / 1e9
 
     def _kernels(self) -> str:
         """Which implementation of slice and deslice a step runs."""
@@ -285,6 +305,7 @@ class Trainer:
             "device": device_name(device),
             "threads": torch.get_num_threads(),
             "processes": self.world.size,
+            **({"mesh": self._mesh()} if self.world.points is not None else {}),
             "precision": self.config.precision,
             "kernels": self._kernels(),
             "launches": f"one by one: {self.one_by_one}" if self.one_by_one else "CUDA graph",
@@ -296,6 +317,9 @@ class Trainer:
             "split_hash": self.provenance.split_hash,
             **({"warnings": warnings} if warnings else {}),
         }
+
+    def _mesh(self) -> dict[str, int]:
+        return {"data": self.world.data.ranks, "points": self.world.part.ranks}
 
     def _record_once(self, kind: str, row: dict[str, Any]) -> None:
         """Record a row unless it is there already.
@@ -316,9 +340,3 @@ class Trainer:
 def _finite(value: float) -> float | None:
     """None for NaN and infinities, which JSON does not have."""
     return value if math.isfinite(value) else None
-
-
-def _peak_gb(device: torch.device) -> float | None:
-    if device.type != "cuda":
-        return None
-    return torch.cuda.max_memory_allocated(device) / 1e9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,14 +52,17 @@ class Window:
         loss, _, taken, _ = self._sums.tolist()
         return loss / taken if taken else None
 
-    def read(self) -> dict[str, Any]:
-        """Means over the steps that were taken; None where there were none."""
+    def read(self, total: Callable[[int], int] = lambda points: points) -> dict[str, Any]:
+        """Means over the steps that were taken; None where there were none.
+
+        `total` gives the points of all processes from those counted here.
+        """
         loss, norm, taken, skipped = self._sums.tolist()
         seconds = time.perf_counter() - self._since
         means = {
             "loss": loss / taken if taken else None,
             "gradient_norm": norm / taken if taken else None,
-            "points_per_second": self._points / seconds,
+            "points_per_second": total(self._points) / seconds,
             "skipped": int(skipped),
         }
         self.reset()

@@ -114,6 +114,11 @@ def test_files_and_settings_overlay_an_experiment(tmp_path: Path, called: Call) 
         (("study", "poisson", "--out", "s", "--variants", "x"), "variant must be one of"),
         (("study", "own", "poisson", "--out", "s", "--store", "x"), "must be of one experiment"),
         (("study", "poisson", "--out", "s", "--parallel", "0"), "parallel must be a whole number"),
+        (("train", "poisson", "--out", "r", "--set", "mesh.points=4"), "got 4 and 1 process "),
+        (
+            ("study", "poisson", "--out", "s", "--set", "mesh.points=2", "--processes", "3"),
+            "mesh.points must divide the number of processes, got 2 and 3 processes ",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(

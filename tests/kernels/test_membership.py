@@ -29,8 +29,8 @@ def test_sizes() -> None:
     [
         (
             "query",
-            torch.zeros(B, 0, H, D),
-            r"query must have shape .* at least 1, got \(2, 0, 3, 2",
+            torch.zeros(0, N, H, D),
+            r"query must have shape .* at least 1, got \(0, 5, 3, 2",
         ),
         ("query", torch.zeros(N, H, D), r"query must have shape \(B, N, H, D\) .*got \(5, 3, 2\)"),
         ("query", torch.zeros(B, N, 2, D), "query must have 1 or H = 3 heads .* got 2"),

@@ -6,6 +6,7 @@ import pytest
 
 from slipstream.bench import kills
 from slipstream.bench.kills import kill_and_compare
+from slipstream.runs.folder import RunFolder
 
 from .small import small
 
@@ -22,15 +23,24 @@ def test_a_run_killed_four_times_ends_as_if_nothing_had_happened(tmp_path: Path)
     assert not list((tmp_path / "broken").rglob("*.partial"))
 
 
+def test_three_processes_that_share_a_sample_too(tmp_path: Path) -> None:
+    """One is killed; the others end by themselves. The order of a sum of three depends on where it
+    is added up, which must be the same in a process that goes on from a checkpoint."""
+    config = small(steps=40, log_every=1, evaluate_every=10, checkpoint_every=4, keep=1,
+                   data__points=16, mesh__points=3)  # fmt: skip
+    report = kill_and_compare(config, tmp_path, kills=1, seed=5, processes=3, most=12)
+    assert report.different == () and len(report.seconds) == 1 and report.resumed_from > (0,)
+    (start, *_) = RunFolder(tmp_path / "broken").history("start")
+    assert (start["processes"], start["mesh"]) == (3, {"data": 1, "points": 3})
+
+
 def test_it_notices_a_run_that_is_not_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison itself, on two runs of different seeds."""
     configs = iter([small(steps=4), small(steps=4, seed=1)])
-    finish = kills._finish
-    monkeypatch.setattr(
-        kills, "_finish", lambda config, folder, device: finish(next(configs), folder, device)
-    )
+    finish = kills.finish_run
+    monkeypatch.setattr(kills, "finish_run", lambda config, *rest: finish(next(configs), *rest))
     report = kill_and_compare(small(steps=4), tmp_path, kills=0, seed=0)
     assert "model.head.weight" in report.different and "head.weight" in report.different
     assert "the best validation" in report.different

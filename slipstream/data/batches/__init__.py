@@ -11,13 +11,15 @@ normaliser  normalising by the statistics of the training split, and undoing it
 from slipstream.data.batches.dataset import Batch, PointDataset
 from slipstream.data.batches.loader import Loader, Share, endless
 from slipstream.data.batches.normaliser import CoordScale, Normaliser, make_normaliser
-from slipstream.data.batches.sampling import Sampling, count_points
+from slipstream.data.batches.sampling import WHOLE, Part, Sampling, count_points
 
 __all__ = [
+    "WHOLE",
     "Batch",
     "CoordScale",
     "Loader",
     "Normaliser",
+    "Part",
     "PointDataset",
     "Sampling",
     "Share",

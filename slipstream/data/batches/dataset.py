@@ -13,7 +13,15 @@ from torch.utils.data import Dataset
 from slipstream.core.checks import check_choice
 from slipstream.core.shapes import Float
 from slipstream.data.batches.normaliser import Normaliser
-from slipstream.data.batches.sampling import Sampling, count_points, draw_exact, draw_window
+from slipstream.data.batches.sampling import (
+    WHOLE,
+    Part,
+    Sampling,
+    count_points,
+    cut,
+    draw_exact,
+    draw_window,
+)
 from slipstream.data.store import Rows, Schema, Store
 
 Item = tuple[int, int]
@@ -74,6 +82,7 @@ class PointDataset(Dataset[Batch]):
     """Draws from one split of a store; a draw is a pure function of seed, epoch and index.
 
     A draw has `points` rows: a number, a fraction of each sample's rows (a float), or None for all.
+    Of these a batch has the `part` of one rank, and no others are read.
     """
 
     def __init__(
@@ -84,11 +93,13 @@ class PointDataset(Dataset[Batch]):
         points: int | float | None = None,
         sampling: Sampling = "window",
         seed: int = 0,
+        part: Part = WHOLE,
     ) -> None:
         check_choice("sampling", sampling, ("window", "exact"))
         self.store, self.split, self.sampling, self.seed = store, split, sampling, seed
-        self.samples = store.ids(split)
+        self.samples, self.part = store.ids(split), part
         self._counts = [count_points(points, store.rows(i), i) for i in self.samples]
+        self._check_parts()
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -101,11 +112,18 @@ class PointDataset(Dataset[Batch]):
         """A batch of draws, read directly into the memory of its tensor."""
         self.check_equal_counts([index for _, index in items])
         points, width = self._counts[items[0][1]], self.store.schema.width
-        rows = _empty((len(items), points, width))
+        first, end = self.part.of(points)
+        rows = _empty((len(items), end - first, width))
         for out, (epoch, index) in zip(rows.numpy(), items, strict=True):
-            self._draw(epoch, self.samples[index], out)
+            self._draw(epoch, self.samples[index], points, out)
         names = tuple(self.samples[index] for _, index in items)
         return Batch(rows, self.store.schema, names)
+
+    def blank(self, samples: int) -> Batch:
+        """A batch of zeros, as large as one of the first sample's draws."""
+        first, end = self.part.of(self._counts[0])
+        rows = torch.zeros(samples, end - first, self.store.schema.width)
+        return Batch(rows, self.store.schema, self.samples[:1] * samples, normalised=True)
 
     @property
     def counts_are_equal(self) -> bool:
@@ -114,8 +132,8 @@ class PointDataset(Dataset[Batch]):
 
     @property
     def mean_points(self) -> float:
-        """The points that a sample gives, in the mean over the split."""
-        return sum(self._counts) / len(self._counts)
+        """The points that a sample gives here, in the mean over the split."""
+        return sum(self._counts) / len(self._counts) / self.part.ranks
 
     def in_batches(self, points: int) -> list[range]:
         """The indices of the split in order, in ranges of at most `points` points.
@@ -137,15 +155,26 @@ class PointDataset(Dataset[Batch]):
                     f" {self.samples[index]}: give points as a number, or batches of 1"
                 )
 
-    def _draw(self, epoch: int, sample: str, out: Rows) -> None:
-        rows, points = self.store.rows(sample), len(out)
+    def _check_parts(self) -> None:
+        """Raise where some rank would have no point of a draw."""
+        fewest = min(self._counts, default=self.part.ranks)
+        if fewest < self.part.ranks:
+            sample = self.samples[self._counts.index(fewest)]
+            raise ValueError(
+                f"the points of a draw must be at least as many as the {self.part.ranks} processes"
+                f" that share them, got {fewest} of sample {sample}"
+            )
+
+    def _draw(self, epoch: int, sample: str, points: int, out: Rows) -> None:
+        """Fill `out` with our part of a draw of so many points."""
+        rows, (first, end) = self.store.rows(sample), self.part.of(points)
         if points == rows:
-            self.store.read_spans(sample, [(0, rows)], out)
+            self.store.read_spans(sample, [(first, end)], out)
         elif self.sampling == "window":
             spans = draw_window(self.seed, epoch, sample, rows=rows, points=points)
-            self.store.read_spans(sample, spans, out)
+            self.store.read_spans(sample, cut(spans, first, end), out)
         else:
-            chosen = draw_exact(self.seed, epoch, sample, rows=rows, points=points)
+            chosen = draw_exact(self.seed, epoch, sample, rows=rows, points=points)[first:end]
             np.take(self.store.array(sample), chosen, axis=0, out=out, mode="clip")
 
 

@@ -4,11 +4,14 @@ A window is a sequence of consecutive rows at a random offset, which may wrap ar
 rows of a store are in random order, so it is a uniform random subset, read in one piece; but two
 windows of one sample that overlap have consecutive rows in common. Exact draws are independent of
 each other, and read row by row.
+
+Where a sample's points are shared out to ranks, each has a part of the draw: neighbours in it.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +42,35 @@ def draw_window(seed: int, epoch: int, sample: str, *, rows: int, points: int) -
     first = derive_seed(seed, "window", epoch, sample) % rows
     end = first + points
     return [(first, end)] if end <= rows else [(first, rows), (0, end - rows)]
+
+
+class Part(NamedTuple):
+    """Which part of every draw: that of this rank among so many."""
+
+    rank: int = 0
+    ranks: int = 1
+
+    def of(self, points: int) -> Span:
+        """The places in a draw of so many points, first up to end; the first ranks may have one
+        more. Of 10 points three ranks have 0 to 4, 4 to 7 and 7 to 10."""
+        each, more = divmod(points, self.ranks)
+        first = self.rank * each + min(self.rank, more)
+        return first, first + each + (self.rank < more)
+
+
+WHOLE = Part()
+"""All of every draw."""
+
+
+def cut(spans: Sequence[Span], first: int, end: int) -> list[Span]:
+    """The spans of the rows at these places in a draw."""
+    kept, place = [], 0
+    for begin, stop in spans:
+        low, high = max(begin, begin + first - place), min(stop, begin + end - place)
+        if low < high:
+            kept.append((low, high))
+        place += stop - begin
+    return kept
 
 
 def draw_exact(seed: int, epoch: int, sample: str, *, rows: int, points: int) -> NDArray[np.int64]:

@@ -80,13 +80,13 @@ class RunData:
         """What its errors depend on besides data, variant, seed, size and length, by name.
 
         Runs are compared only where all of these are equal. `batch` counts all processes: 2 samples
-        on each of 4 processes train like 8 on one.
+        on each of 4 processes train like 8 on one, and like 4 on one where they share them by two.
         """
         config = self.config
         return {
             **{f"optim.{name}": value for name, value in asdict(config.optim).items()},
             "schedule": config.schedule,
-            "batch": config.batch * self.processes,
+            "batch": config.batch * self.processes // config.mesh.points,
             "precision": config.precision,
             "model.dots": config.model.dots,
             "data.points": config.data.points,
@@ -97,8 +97,7 @@ class RunData:
 
     @property
     def processes(self) -> int:
-        """How many processes trained it, each on a batch of its own. Older records do not say;
-        then there was one."""
+        """How many processes trained it. Older records do not say; then there was one."""
         return self.starts[0].get("processes", 1) if self.starts else 1
 
     @property

@@ -6,7 +6,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.data.batches import Batch, Loader, PointDataset, Share, make_normaliser
+from slipstream.data.batches import (
+    Batch,
+    Loader,
+    Part,
+    PointDataset,
+    Sampling,
+    Share,
+    make_normaliser,
+)
 from slipstream.data.batches.sampling import draw_exact
 from slipstream.data.store import Store, ingest, open_store
 
@@ -56,6 +64,49 @@ def test_exact_draws(store: Store) -> None:
     dataset = PointDataset(store, "train", points=30, sampling="exact", seed=4)
     chosen = draw_exact(4, 2, "s01", rows=501, points=30)
     assert np.array_equal(dataset[2, 1].rows[0].numpy(), store.array("s01")[chosen])
+
+
+@pytest.mark.parametrize("sampling", ["window", "exact"])
+@pytest.mark.parametrize("points", [400, 0.3, None])
+def test_the_parts_of_the_ranks_are_one_draw(
+    store: Store, points: float | None, sampling: Sampling
+) -> None:
+    """Also of windows that wrap round, of which some part has two spans."""
+    for ranks in (2, 3):
+        options = {"points": points, "sampling": sampling, "seed": 1}
+        whole = PointDataset(store, "train", **options)  # type: ignore[arg-type]
+        parts = [
+            PointDataset(store, "train", **options, part=Part(rank, ranks))  # type: ignore[arg-type]
+            for rank in range(ranks)
+        ]
+        for item in ((epoch, index) for epoch in range(4) for index in (0, 3)):
+            rows = [part[item].rows for part in parts]
+            assert torch.equal(torch.cat(rows, 1), whole[item].rows)
+            sizes = [part.shape[1] for part in rows]
+            assert max(sizes) - min(sizes) <= 1 and sizes == sorted(sizes, reverse=True)
+    assert parts[0].mean_points == whole.mean_points / 3
+    batch = PointDataset(store, "train", points=7, part=Part(1, 3)).__getitems__([(0, 1), (0, 2)])
+    assert batch.rows.shape == (2, 2, 11), "all samples of a batch have equal parts"
+
+
+def test_a_part_is_read_alone(store: Store) -> None:
+    asked: list[tuple[int, int]] = []
+
+    class Watched(type(store)):  # type: ignore[misc]
+        def read_spans(self, sample, spans, out):  # type: ignore[no-untyped-def]
+            asked.extend(spans)
+            super().read_spans(sample, spans, out)
+
+    watched = Watched(store.path, store.manifest)
+    PointDataset(watched, "train", part=Part(1, 4))[0, 0]
+    (span,) = asked
+    assert span == (125, 250), "of 500 rows"
+
+
+def test_more_ranks_than_points(store: Store) -> None:
+    message = "at least as many as the 4 processes that share them, got 3 of sample s00"
+    with pytest.raises(ValueError, match=message):
+        PointDataset(store, "train", points=3, part=Part(0, 4))
 
 
 def test_whole_samples_and_fractions(store: Store) -> None:

@@ -15,6 +15,7 @@ from slipstream.core.records import append_record
 from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
 from slipstream.reports.study.gather import RunData, _newest, _other_data, _other_settings, gather
 from slipstream.reports.study.settings import main_groups, sweep
+from slipstream.runs.config import MeshConfig
 from slipstream.runs.evaluation_file import Protocol
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.prediction_file import read_prediction
@@ -315,6 +316,8 @@ def test_a_batch_is_that_of_all_processes() -> None:
     assert f"poisson: runs differ in batch ({batch}, {2 * batch});" in said
     alone = replace(one, config=replace(one.config, batch=2 * batch))
     assert list(_other_settings([alone, two])) == [], "two processes with half of it each"
+    shared = replace(two, config=replace(two.config, mesh=MeshConfig(points=2)))
+    assert list(_other_settings([one, shared])) == [], "two processes with half of its points"
 
 
 def test_a_study_on_other_data_is_told(study: Path, tmp_path: Path) -> None:
