@@ -12,9 +12,11 @@ from slipstream.core.checks import check_choice, check_like, check_shape, check_
 from slipstream.core.shapes import Float
 from slipstream.kernels.api import add_norm, compute_dtype, has_hooks, operation_on
 from slipstream.kernels.membership import Membership, TokenSums
+from slipstream.kernels.operator import is_transformed
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.coupling import Coupling
 from slipstream.models.layers import Mlp, draw_initial_values
+from slipstream.models.lean import Memory, check_one_way, lean_forward, lean_forward_compiled
 from slipstream.models.linear_no import LinearNoCoupling
 from slipstream.models.slice_once import SliceOnce
 from slipstream.models.steps import CouplingSteps, SteppedLayer, Stream, steps_of
@@ -129,6 +131,7 @@ class Transolver(nn.Module):
         self.how: How = {"impl": impl, "precision": precision}
         self.recompute = False
         """Whether the backward pass computes each layer's activations again, to save memory."""
+        self.memory = "normal"
 
         self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)
         self.placeholder = nn.Parameter(torch.empty(size.width))
@@ -148,6 +151,9 @@ class Transolver(nn.Module):
         coords: Float[Tensor, "B N d"],
         features: Float[Tensor, "B N f"] | None = None,
     ) -> Float[Tensor, "B N k"]:
+        if self._is_lean():
+            compiling = torch.compiler.is_compiling()
+            return (lean_forward_compiled if compiling else lean_forward)(self, coords, features)
         x = self.begin(coords, features).x
         if self.once is not None:
             x = self.once(x)
@@ -185,6 +191,24 @@ class Transolver(nn.Module):
 
     def _headed(self, x: Tensor, update: Tensor | None) -> Tensor:
         return self.head(add_norm(x, update, self.head_norm, impl=self.how["impl"])[1])
+
+    @property
+    def memory(self) -> Memory:
+        """`lean` takes points through the layers in chunks where gradients are wanted, and keeps
+        one tensor a layer for them (`lean.py`); `normal` keeps what the layers need."""
+        return self._memory
+
+    @memory.setter
+    def memory(self, memory: Memory) -> None:
+        check_choice("memory", memory, get_args(Memory))
+        self._memory = memory
+
+    def _is_lean(self) -> bool:
+        """Whether this pass has to be lean; ValueError where it has to be recomputed besides."""
+        if self.memory != "lean" or not torch.is_grad_enabled():
+            return False
+        check_one_way(self.memory, self.recompute)
+        return not (torch.compiler.is_exporting() or is_transformed())
 
     @property
     def kernels(self) -> str:
