@@ -61,9 +61,7 @@ def lean_forward(
     take = _compiled if compiled else _same
     count = max(1, -(-coords.shape[1] // (chunk or chunk_size(coords.device))))
     with _without_cache(coords.device):
-        streams = [
-            take(_begin)(model, *inputs) for inputs in zip(*_split(count, coords, features))
-        ]
+        streams = [take(_begin)(model, *inputs) for inputs in zip(*_split(count, coords, features))]
         for layer in model.stepped_layers():
             total = Total()
             for stream in streams:

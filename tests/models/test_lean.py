@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from slipstream import VARIANTS, Size, Transolver
+from slipstream.bench.subjects import spread_slots
 from slipstream.kernels.membership import TokenSums
 from slipstream.models import lean, load_plugin
 from slipstream.models.coupling import Coupling
@@ -77,7 +78,7 @@ def test_single_precision_is_as_near_to_fp64_as_normal(variant: str, dtype: str)
     """
     ours: dict[str, float] = {}
     theirs: dict[str, float] = {}
-    model = trained(variant)
+    model = spread_slots(Transolver(3, 2, 4, variant, size=Size(layers=3, width=32, heads=2)))
     rows = cloud(240)[0].unflatten(1, (4, 60))[0]
     for coords in rows[:, None]:
         features = coords[..., :2].flip(1)
@@ -90,7 +91,7 @@ def test_single_precision_is_as_near_to_fp64_as_normal(variant: str, dtype: str)
                 total[name] = total.get(name, 0.0) + error**2
     floor = 4 * (2.0**-9 if dtype == "bf16" else 2.0**-21) ** 2
     ratios = {name: (ours[name] / max(theirs[name], floor)) ** 0.5 for name in ours}
-    assert median(ratios.values()) < 1.25 and max(ratios.values()) < 3, ratios
+    assert median(ratios.values()) < 1.05 and max(ratios.values()) < 2, ratios
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -98,9 +99,7 @@ def test_lean_keeps_one_tensor_of_every_layer(variant: str, small_chunks: None) 
     """And of frozen variants the query, of others nothing: not even the lifted points."""
     kept = {}
     for layers in (2, 5):
-        model = Transolver(
-            3, 2, 4, variant, size=Size(width=32, heads=2, slices=4, layers=layers)
-        )
+        model = Transolver(3, 2, 4, variant, size=Size(width=32, heads=2, slices=4, layers=layers))
         model.memory = "lean"
         parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
         storages: dict[int, Tensor] = {}
@@ -235,12 +234,12 @@ from slipstream.models import lean
 
 lean.CHUNK["cpu"] = 40
 lean._compiled = functools.cache(
-    lambda step: torch.compile(step, fullgraph=True, backend="aot_eager")
+    lambda step: torch.compile(step, fullgraph=True, backend="eager")
 )
 counters = torch._dynamo.utils.counters
-model = Transolver(3, 2, 4, size=Size(layers=2, width=16, heads=2, slices=4))
+model = Transolver(3, 2, 4, size=Size(layers=1, width=16, heads=2, slices=4))
 model.memory = "lean"
-whole = torch.compile(model, backend="aot_eager")
+whole = torch.compile(model, backend="eager")
 graphs = []
 for points in (90, 100, 131):
     coords, features = torch.rand(1, points, 3), torch.rand(1, points, 2)
