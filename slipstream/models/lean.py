@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from slipstream.core.checks import autocast_is_on
@@ -61,7 +61,8 @@ def lean_forward(
     take = _compiled if compiled else _same
     count = max(1, -(-coords.shape[1] // (chunk or chunk_size(coords.device))))
     with _without_cache(coords.device):
-        streams = [take(_begin)(model, *inputs) for inputs in zip(*_split(count, coords, features))]
+        inputs = zip(*_split(count, coords, features), strict=True)
+        streams = [take(_begin)(model, *each) for each in inputs]
         for layer in model.stepped_layers():
             total = Total()
             for stream in streams:
@@ -72,7 +73,7 @@ def lean_forward(
         return torch.cat([take(_finish)(model, *stream) for stream in streams], 1)
 
 
-@torch.compiler.disable(reason="the steps on a chunk are compiled, not the loop over chunks")
+@torch.compiler.disable(reason="the steps on a chunk are compiled, not the loop over chunks")  # type: ignore[untyped-decorator]
 def lean_forward_compiled(
     model: SteppedModel, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None
 ) -> Float[Tensor, "B N k"]:
@@ -131,10 +132,12 @@ def _tensors(stream: Stream) -> Tensors:
     return x, handed.query, handed.statistics, *slots
 
 
-def _stream(x: Tensor, query: Tensor | None = None, *others: Tensor | None) -> Stream:
+def _stream(*tensors: Tensor | None) -> Stream:
+    padded = [*tensors, *[None] * (6 - len(tensors))]
+    x, query, statistics, slot_weight, slot_bias, temperature = padded
+    assert x is not None
     if query is None:
         return Stream(x)
-    statistics, slot_weight, slot_bias, temperature = others
     assert slot_weight is not None and temperature is not None
     membership = Membership(query, slot_weight, slot_bias, temperature, statistics=statistics)
     return Stream(x, None, membership)

@@ -1,4 +1,4 @@
-"""`slipstream`, with a rank 1 that is two seconds late to look for checkpoints, and small chunks."""
+"""`slipstream` in small chunks, with a rank 1 that is two seconds late to look for checkpoints."""
 
 from __future__ import annotations
 
