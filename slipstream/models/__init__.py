@@ -4,7 +4,7 @@ variants     all that anybody asks of a variant, and their registry; plugins: fi
 transolver   the model: lift, layers, head
 steps        a model in steps, for chunks and queries; sweeps: any number of points in chunks, which
              wait in a parking; sweep_plan: how many at a time, and where they wait; lean: training
-             in chunks; totals: the sums of chunks
+             in chunks (lean_compiled: compiled); totals: the sums of chunks
 coupling     slice, mix, deslice of a layer; linear_no, slice_once: those that are built otherwise
 structure    parameters that a model must have, as data
 layers       the parts that all are put together from, and their initial values

@@ -73,14 +73,6 @@ def lean_forward(
         return torch.cat([take(_finish)(model, *stream) for stream in streams], 1)
 
 
-@torch.compiler.disable(reason="the steps on a chunk are compiled, not the loop over chunks")  # type: ignore[untyped-decorator]
-def lean_forward_compiled(
-    model: SteppedModel, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None
-) -> Float[Tensor, "B N k"]:
-    """The same where the model is being compiled: it compiles the steps on a chunk."""
-    return lean_forward(model, coords, features, compiled=True)
-
-
 def check_one_way(memory: Memory, recompute: bool) -> None:
     """Raise ValueError where both lean memory and the checkpointing of layers are asked for."""
     if memory == "lean" and recompute:

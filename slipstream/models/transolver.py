@@ -16,7 +16,7 @@ from slipstream.kernels.operator import is_transformed
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.coupling import Coupling
 from slipstream.models.layers import Mlp, draw_initial_values
-from slipstream.models.lean import Memory, check_one_way, lean_forward, lean_forward_compiled
+from slipstream.models.lean import Memory, check_one_way, lean_forward
 from slipstream.models.linear_no import LinearNoCoupling
 from slipstream.models.slice_once import SliceOnce
 from slipstream.models.steps import CouplingSteps, SteppedLayer, Stream, steps_of
@@ -152,8 +152,11 @@ class Transolver(nn.Module):
         features: Float[Tensor, "B N f"] | None = None,
     ) -> Float[Tensor, "B N k"]:
         if self._is_lean():
-            compiling = torch.compiler.is_compiling()
-            return (lean_forward_compiled if compiling else lean_forward)(self, coords, features)
+            if torch.compiler.is_compiling():
+                from slipstream.models.lean_compiled import lean_forward_compiled
+
+                return lean_forward_compiled(self, coords, features)
+            return lean_forward(self, coords, features)
         x = self.begin(coords, features).x
         if self.once is not None:
             x = self.once(x)

@@ -252,7 +252,7 @@ for points in (90, 100, 131):
     for ours, plain in zip(*found, strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=slack)
     graphs.append(counters["stats"]["unique_graphs"])
-assert graphs[1] == graphs[2], graphs
+assert 4 <= graphs[1] == graphs[2], graphs
 print("compiled by chunks")
 """
 
