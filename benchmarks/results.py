@@ -97,6 +97,8 @@ def tables() -> dict[str, list[str]]:
         "On a CPU": beside_peers_on_a_cpu(read(CPU / "cpu.jsonl")),
         "Streaming on a GPU": streamed_on_a_gpu(read(H200 / "streaming.jsonl")),
         "Streaming on a CPU": streamed(read(CPU / "streaming.jsonl")),
+        "Kept bytes": kept(read(CPU / "kept.jsonl")),
+        "Steps by memory": stepped(read(CPU / "kept.jsonl")),
     }
 
 
@@ -191,10 +193,42 @@ def streamed_on_a_gpu(records: list[Record]) -> list[str]:
     return lines
 
 
+def kept(records: list[Record]) -> list[str]:
+    """What training steps keep for their backward pass."""
+    lines = [
+        "| case | bytes a point and layer | bytes a point besides | bytes a layer | commit |",
+        "|---|---:|---:|---:|---|",
+    ]
+    for record in records:
+        if record["case"]["points"] is None:
+            fields = ("bytes_per_point_and_layer", "bytes_per_point_besides", "bytes_per_layer")
+            cells = [f"{record['result'][field]:,.0f}" for field in fields]
+            lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
+    return lines
+
+
+def stepped(records: list[Record]) -> list[str]:
+    """Peak memory and CPU seconds of steps, and their ratios to those of normal memory."""
+    lines = [
+        "| case | peak above the model, GB | CPU s | memory, time over normal | commit |",
+        "|---|---:|---:|---:|---|",
+    ]
+    steps = {record["name"]: record["result"] for record in records if record["case"]["points"]}
+    for record in records:
+        result = steps.get(record["name"])
+        if result is not None:
+            normal = steps[record["name"].replace(record["case"]["keeper"], "normal")]
+            ratios = [result[field] / normal[field] for field in ("peak_gb", "cpu_s")]
+            cells = [f"{result['peak_gb']:.2f}", f"{result['cpu_s']:.1f}"]
+            cells.append(", ".join(f"{ratio:.2f}" for ratio in ratios))
+            lines.append(f"| `{record['name']}` | {' | '.join(cells)} | {taken(record)} |")
+    return lines
+
+
 def sorting_key(case: Record) -> tuple[object, ...]:
     """bf16 before fp32, inference before training, and then from small to large."""
     how = (case["dtype"], case["precision"] != case["dtype"], case["precision"])
-    mode = (case["compiled"], case["checkpointed"], case["training"])
+    mode = (case["compiled"], case["checkpointed"], case.get("lean", False), case["training"])
     size = (case["layers"], case["heads"] != 8, case["slices"], case["points"])
     return (case["what"] == "layer", *how, *mode, *size, case["variant"])
 

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from slipstream.models.variants import VARIANTS
 
-K262, M1, M2, M4, M8, M12, M16 = 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 3 << 22, 1 << 24
+K262, M1, M2, M3, M4 = 1 << 18, 1 << 20, 1 << 21, 3 << 20, 1 << 22
+M8, M12, M16 = 1 << 23, 3 << 22, 1 << 24
 Command = Literal["kernels", "model", "memory"]
 Dtype = Literal["fp32", "bf16", "fp16"]
 DTYPES: dict[Dtype, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -29,6 +30,8 @@ class Case:
     compiled: bool = False
     checkpointed: bool = False
     """Whether the backward pass computes the activations of a block again, to save memory."""
+    lean: bool = False
+    """Whether our model trains with lean memory; the peer's is then checkpointed."""
     slices: int = 32
     layers: int = 8
     heads: int = 8
@@ -38,9 +41,8 @@ class Case:
     def name(self) -> str:
         """The name of the case, as in "model 262k bf16/bf16 training compiled G=32 L=8"."""
         step = "training" if self.training else "inference"
-        how = ("checkpointed " if self.checkpointed else "") + (
-            "compiled" if self.compiled else "eager"
-        )
+        kept = "checkpointed " if self.checkpointed else "lean " if self.lean else ""
+        how = kept + ("compiled" if self.compiled else "eager")
         parts = [self.what, size(self.points), f"{self.dtype}/{self.precision}", step, how]
         parts.append(f"G={self.slices}")
         parts += [f"L={self.layers}"] if self.what == "model" else []
@@ -91,6 +93,17 @@ def model_cases() -> list[Case]:
              replace(tf32, points=M2)]  # fmt: skip
     for compiled in (False, True):
         rows += [replace(row, checkpointed=True, compiled=compiled) for row in large]
+    return rows + largest_cases()
+
+
+def largest_cases() -> list[Case]:
+    """How many points train on one GPU in bf16: normal about the limit, and lean."""
+    rows = [replace(BF16, points=M3)]
+    rows += [replace(BF16, points=points, compiled=True) for points in (M2, M3, M4)]
+    lean = replace(BF16, lean=True)
+    for compiled in (False, True):
+        counts = (M1, M4, M8, M12)
+        rows += [replace(lean, points=points, compiled=compiled) for points in counts]
     return rows
 
 

@@ -42,6 +42,7 @@ def build(case: Case, impl: Impl, precision: str | None = None) -> nn.Module:
     if case.what == "model":
         model = Transolver(COORDS, FEATURES, OUTPUTS, variant=case.variant, size=size, **how)
         model.recompute = case.checkpointed
+        model.memory = "lean" if case.lean else "normal"
         return model
     variant = variant_named(case.variant)
     layer: nn.Module
@@ -154,4 +155,4 @@ def _peer(case: Case) -> nn.Module:
         n_layers=case.layers, slice_num=case.slices, mlp_ratio=Size().mlp_ratio,
         use_fused_slice=case.variant != "mlp-only", **PEER_FLAGS[case.variant],
     )  # fmt: skip
-    return checkpoint_blocks(model) if case.checkpointed else model
+    return checkpoint_blocks(model) if case.checkpointed or case.lean else model

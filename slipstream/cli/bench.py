@@ -21,6 +21,7 @@ from slipstream.bench import parity as parity_grid
 from slipstream.bench.mesh import measure_mesh
 from slipstream.cli.bench_compare import compare
 from slipstream.cli.bench_forecast import forecast
+from slipstream.cli.bench_kept import memory_kept
 from slipstream.cli.bench_likeness import likeness
 from slipstream.cli.bench_remesh import remesh
 from slipstream.cli.bench_streaming import streaming
@@ -44,6 +45,7 @@ app.command()(trainer)
 app.command()(resume)
 app.command()(forecast)
 app.command()(streaming)
+app.command(name="memory-kept")(memory_kept)
 app.command()(coverage)
 app.command()(remesh)
 app.command()(likeness)

@@ -3,7 +3,8 @@
 variants     all that anybody asks of a variant, and their registry; plugins: files that add some
 transolver   the model: lift, layers, head
 steps        a model in steps, for chunks and queries; sweeps: any number of points in chunks, which
-             wait in a parking; sweep_plan: how many at a time, and where they wait
+             wait in a parking; sweep_plan: how many at a time, and where they wait; lean: training
+             in chunks (lean_compiled: compiled); totals: the sums of chunks
 coupling     slice, mix, deslice of a layer; linear_no, slice_once: those that are built otherwise
 sharding     one sample's points over several processes
 structure    parameters that a model must have, as data

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -21,6 +21,7 @@ from slipstream.core.shapes import Float
 from slipstream.kernels.membership import TokenSums
 from slipstream.models.parking import Parking, Place, make_parking
 from slipstream.models.steps import Steps, Stream
+from slipstream.models.totals import Total
 from slipstream.models.transolver import Transolver
 
 Inputs = tuple[Float[Tensor, "B n d"], Float[Tensor, "B n f"] | None]
@@ -145,7 +146,7 @@ class _Sweeps:
         tokens: list[Tensor] = []
         for layer in range(self._steps.couplings):
             last = layer == self._steps.couplings - 1
-            total = _Total()
+            total = Total()
             for chunk in range(len(self._spans)):
                 total.add(self._sums(layer, chunk, tokens, park=self._finishing or not last))
                 self._step()
@@ -180,33 +181,6 @@ class _Sweeps:
     def _step(self) -> None:
         self._done += 1
         self._watch(self._done, self._total)
-
-
-class _Total:
-    """Sums added up in fp64, and given back in the dtype that they came in."""
-
-    def __init__(self) -> None:
-        self._sums: TokenSums | None = None
-        self._dtype: torch.dtype | None = None
-
-    def add(self, sums: TokenSums) -> None:
-        self._dtype = sums.numerator.dtype
-        wide = _cast(sums, torch.float64)
-        self._sums = wide if self._sums is None else self._sums + wide
-
-    def sums(self) -> TokenSums:
-        assert self._sums is not None and self._dtype is not None, "there is at least one chunk"
-        return _cast(self._sums, self._dtype)
-
-
-def _cast(sums: TokenSums, dtype: torch.dtype) -> TokenSums:
-    normalizer = sums.log_normalizer
-    return replace(
-        sums,
-        numerator=sums.numerator.to(dtype),
-        mass=sums.mass.to(dtype),
-        log_normalizer=None if normalizer is None else normalizer.to(dtype),
-    )
 
 
 def _spans(count: int, chunk: int) -> list[tuple[int, int]]:

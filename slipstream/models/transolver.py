@@ -12,9 +12,11 @@ from slipstream.core.checks import ANY, check_choice, check_like, check_shape, c
 from slipstream.core.shapes import Float
 from slipstream.kernels.api import add_norm, compute_dtype, has_hooks, operation_on
 from slipstream.kernels.membership import Membership, TokenSums
+from slipstream.kernels.operator import is_transformed
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.coupling import Coupling
 from slipstream.models.layers import Mlp, draw_initial_values
+from slipstream.models.lean import Memory, check_one_way, lean_forward
 from slipstream.models.linear_no import LinearNoCoupling
 from slipstream.models.slice_once import SliceOnce
 from slipstream.models.steps import CouplingSteps, SteppedLayer, Stream, Summing, steps_of
@@ -133,6 +135,7 @@ class Transolver(nn.Module):
         """Whether the backward pass computes each layer's activations again, to save memory."""
         self.may_be_empty = False
         """Whether clouds may have no points, as where all of a sample's are elsewhere."""
+        self.memory = "normal"
 
         self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)
         self.placeholder = nn.Parameter(torch.empty(size.width))
@@ -152,6 +155,12 @@ class Transolver(nn.Module):
         coords: Float[Tensor, "B N d"],
         features: Float[Tensor, "B N f"] | None = None,
     ) -> Float[Tensor, "B N k"]:
+        if self._is_lean():
+            if torch.compiler.is_compiling():
+                from slipstream.models.lean_compiled import lean_forward_compiled
+
+                return lean_forward_compiled(self, coords, features)
+            return lean_forward(self, coords, features)
         x = self.begin(coords, features).x
         if self.once is not None:
             x = self.once(x)
@@ -189,6 +198,24 @@ class Transolver(nn.Module):
 
     def _headed(self, x: Tensor, update: Tensor | None) -> Tensor:
         return self.head(add_norm(x, update, self.head_norm, impl=self.how["impl"])[1])
+
+    @property
+    def memory(self) -> Memory:
+        """`lean` takes points through the layers in chunks where gradients are wanted, and keeps
+        one tensor a layer for them (`lean.py`); `normal` keeps what the layers need."""
+        return self._memory
+
+    @memory.setter
+    def memory(self, memory: Memory) -> None:
+        check_choice("memory", memory, get_args(Memory))
+        self._memory = memory
+
+    def _is_lean(self) -> bool:
+        """Whether this pass has to be lean; ValueError where it has to be recomputed besides."""
+        if self.memory != "lean" or not torch.is_grad_enabled():
+            return False
+        check_one_way(self.memory, self.recompute)
+        return not (torch.compiler.is_exporting() or is_transformed())
 
     @property
     def kernels(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -13,6 +13,7 @@ from slipstream.core.configs import differences
 from slipstream.core.schemas import YOUNGER, check_plain
 from slipstream.data.batches import CoordScale, Sampling
 from slipstream.kernels.plan import Impl, Precision
+from slipstream.models.lean import Memory, check_one_way
 from slipstream.models.plugins import Plugin, plugin_of
 from slipstream.models.variants import BUILT_IN, PAPER, VARIANTS, Size, variant_named
 
@@ -173,6 +174,9 @@ class RunConfig:
     The result is the same to the bit; it is faster where the host is slower than the GPU."""
     recompute: bool = False
     """Compute the activations of each layer again in the backward pass instead of keeping them."""
+    memory: Memory = field(default="normal", metadata=YOUNGER)
+    """What a step keeps for its backward pass: `lean` keeps one tensor a layer, takes the points in
+    chunks, and computes all that is cheap again. Not together with `recompute`."""
     evaluate_every: int
     """Steps between validations; the last step has one too."""
     checkpoint_every: int | None = None
@@ -195,6 +199,8 @@ class RunConfig:
         for name in ("steps", "batch", "evaluate_every", "keep", "log_every"):
             check_whole(name, getattr(self, name), 1)
         check_whole("skip_limit", self.skip_limit, 0)
+        check_choice("memory", self.memory, get_args(Memory))
+        check_one_way(self.memory, self.recompute)
         if self.checkpoint_every is not None:
             check_whole("checkpoint_every", self.checkpoint_every, 1)
         if self.schedule is not None and self.schedule < self.steps:

@@ -171,7 +171,7 @@ def build_model(config: RunConfig, schema: Schema, impl: Impl | None = None) -> 
         impl=impl or config.model.impl,
         precision=config.model.dots,
     )
-    model.recompute = config.recompute
+    model.recompute, model.memory = config.recompute, config.memory
     return model.to(config.dtype)
 
 

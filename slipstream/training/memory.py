@@ -28,8 +28,8 @@ def memory_message(config: RunConfig, device: torch.device) -> str:
     helps.append(f"data.points (now {config.data.points or 'all'})")
     if config.precision == "fp32":
         helps.append("precision=bf16")
-    if not config.recompute:
-        helps.append("recompute=true")
+    if config.memory != "lean":
+        helps.append("memory=lean" + (" with recompute=false" if config.recompute else ""))
     if config.cuda_graph and device.type == "cuda":
         helps.append("cuda_graph=false")
     helps.append(

@@ -27,6 +27,8 @@ def why_not_replayed(config: RunConfig, world: World, *, equal_counts: bool) -> 
         return "the device is no GPU"
     if not config.cuda_graph:
         return "cuda_graph is false"
+    if config.memory == "lean":
+        return "memory is lean: a recorded step keeps to itself what it needs, all the time"
     if world.size > 1:
         return "several processes train"
     if not equal_counts:

@@ -1,4 +1,4 @@
-"""`slipstream`, with a rank 1 that is two seconds late to look for checkpoints."""
+"""`slipstream` in small chunks, with a rank 1 that is two seconds late to look for checkpoints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import time
 
 from slipstream.cli.app import main
+from slipstream.models import lean
 from slipstream.runs.folder import RunFolder
 
 look = RunFolder.checkpoint_steps
@@ -19,4 +20,5 @@ def look_late(folder: RunFolder) -> list[int]:
 if __name__ == "__main__":
     if os.environ["RANK"] == "1":
         RunFolder.checkpoint_steps = look_late  # type: ignore[method-assign]
+    lean.CHUNK["cpu"] = 5
     main()

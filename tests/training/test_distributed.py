@@ -117,13 +117,18 @@ def test_when_a_rank_dies_all_end_and_the_run_goes_on_exactly(both: Path, tmp_pa
 
 def test_a_rank_that_comes_late_to_the_start_joins_the_others(tmp_path: Path) -> None:
     """It used to find the checkpoint that rank 0 had just written, and to go on from that while
-    rank 0 waited for it."""
+    rank 0 waited for it. Both train lean, in chunks of 5 points, as one process does not."""
     folder = RunFolder(tmp_path / "run")
-    folder.begin(small(steps=4, batch=1))
+    changes = {"steps": 4, "precision": "fp64"}
+    folder.begin(small(**changes, memory="lean", batch=1))
     said = finish(folder.path, "tests.training.late_rank")
     assert said.count("Finished after 4 steps") == 1, "only rank 0 speaks"
     assert [row["resumed"] for row in folder.history("start")] == [False]
     assert folder.history("stop")[0]["reason"] == "finished"
+    train(small(**changes, batch=2), tmp_path / "alone", device="cpu")
+    alone = last_weights(tmp_path / "alone")
+    for name, tensor in last_weights(folder.path).items():
+        torch.testing.assert_close(tensor, alone[name], rtol=0, atol=1e-10)
 
 
 def test_a_preempted_run_of_several_processes_saves(tmp_path: Path) -> None:

@@ -119,6 +119,8 @@ def test_what_is_replayed_and_what_is_not() -> None:
     assert why(world=World(torch.device("cpu"))) == "the device is no GPU"
     assert why(small(cuda_graph=False)) == "cuda_graph is false"
     assert why(world=World(torch.device("cuda"), size=2)) == "several processes train"
+    lean = why(small(memory="lean"))
+    assert lean == "memory is lean: a recorded step keeps to itself what it needs, all the time"
     assert why(equal=False) == "the samples give different numbers of points"
     check_same(config, small(cuda_graph=False), "a run")  # which may go on either way
 

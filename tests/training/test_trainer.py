@@ -20,6 +20,7 @@ from slipstream.core.errors import TrainingStopped
 from slipstream.data.batches import endless, make_normaliser
 from slipstream.data.store import Store
 from slipstream.metrics import relative_error
+from slipstream.models import lean
 from slipstream.runs.checkpoint import read_checkpoint, weights_hash
 from slipstream.runs.model_file import load_model
 from slipstream.training import trainer as module
@@ -325,7 +326,7 @@ def test_out_of_memory_names_numbers_and_fields(
     monkeypatch.setattr(module, "loss_of", too_much)
     with pytest.raises(TrainingStopped) as caught:
         made.run()
-    for part in ("batch (now 3)", "data.points (now all)", "precision=bf16", "recompute=true"):
+    for part in ("batch (now 3)", "data.points (now all)", "precision=bf16", "memory=lean,"):
         assert part in str(caught.value)
 
 
@@ -392,6 +393,27 @@ def test_recomputing_computes_each_layer_twice(tmp_path: Path) -> None:
         calls.clear()
         made.validate()
         assert len(calls) == 2 * len(made.model.blocks), "two batches, nothing twice"
+
+
+@pytest.mark.parametrize("variant", ["frozen-slice", "untied-ln"])
+def test_lean_training_is_normal_training_and_goes_on_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str
+) -> None:
+    monkeypatch.setitem(lean.CHUNK, "cpu", 9)
+    changes: dict[str, Any] = {"model__variant": variant, "precision": "fp64", "steps": 4}
+    found = []
+    for memory in ("normal", "lean"):
+        made = trainer(tmp_path / memory, memory=memory, checkpoint_every=2, **changes)
+        made.run()
+        found.append(weights(made))
+    for name, normal in found[0].items():
+        torch.testing.assert_close(found[1][name], normal, rtol=1e-8, atol=1e-10)
+    again = tmp_path / "lean/run/checkpoints"
+    max(again.iterdir()).unlink()
+    made = trainer(tmp_path / "lean", memory="lean", checkpoint_every=2, **changes)
+    made.run()
+    assert made.folder.history("start")[-1]["resumed"] and same(weights(made), found[1])
+    assert load_model(tmp_path / "lean/run").model.memory == "lean"
 
 
 def test_loaders_workers_change_no_bit(tmp_path: Path) -> None:
