@@ -27,7 +27,7 @@ def title(option: Option, run: RunConfig, place: Device, *, points: bool = True)
     step = "training" if work.training else "inference"
     how = [work.precision, f"{work.products} dots"]
     how += ["compiled"] * work.compiled + [work.memory] * (work.memory != "normal")
-    how += ["recorded as a CUDA graph"] * (work.recorded and spread.devices == 1)
+    how += ["recorded as a CUDA graph"] * (work.replayed and spread.devices == 1)
     count = f"{work.points:,} points" if points else "the most points"
     batch = f" x batch {work.batch}" if work.batch > 1 else ""
     where = f"{spread.devices} x {place.name}" if spread.devices > 1 else place.name

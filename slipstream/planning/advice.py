@@ -65,6 +65,8 @@ def largest_options(work: Workload, device: Device, spread: Spread | None = None
     spread = spread or Spread()
     found = []
     for graph, (name, each) in product(_graphs(work, device, spread), _memories(work)):
+        if graph and each.memory == "lean":
+            continue  # lean steps are never recorded
         recorded = each.recorded and not graph
         most = largest_points(replace(each, recorded=recorded), device, spread)
         if most:
@@ -106,7 +108,7 @@ def _ways(
         precisions, compiled, _graphs(work, device, spread), _memories(work)
     ):
         changes = (*precision, *memory_change, *compiling, *graph)
-        if not changes:
+        if not changes or (graph and each.memory == "lean"):
             continue
         if precision:
             each = replace(each, precision="bf16", dots=None)

@@ -19,13 +19,15 @@ from dataclasses import replace
 from functools import cache
 from math import prod
 
+from slipstream.models.lean import CHUNK as LEAN_CHUNK
+from slipstream.models.lean import CHUNK_ELSEWHERE as LEAN_CHUNK_ELSEWHERE
 from slipstream.models.structure import expected_parameters
 from slipstream.models.variants import Size, Variant
 from slipstream.planning.workload import STREAM_BYTES, Kind, Workload
 
 NORM_STATISTICS = 8
 """Mean and inverse deviation of a row, in fp32."""
-CHUNK: dict[Kind, int] = {"cuda": 1 << 17, "cpu": 1 << 14}
+CHUNK: dict[Kind, int] = {"cuda": LEAN_CHUNK_ELSEWHERE, "cpu": LEAN_CHUNK["cpu"]}
 """Points of a chunk of lean memory."""
 
 

@@ -105,7 +105,7 @@ def amounts(work: Workload, kind: Kind) -> tuple[dict[str, float], dict[str, flo
         linear: done.linear * rows, slices: done.slices * rows, moved: done.moved * rows,
         "calls": done.calls,
     }  # fmt: skip
-    on_host = {} if work.recorded or kind == "cpu" else {"host calls": done.calls}
+    on_host = {} if work.replayed or kind == "cpu" else {"host calls": done.calls}
     return on_device, on_host
 
 
@@ -172,7 +172,7 @@ def _validation(work: Workload, device: Device, step: float) -> float:
     )  # fmt: skip
     transient = _transients(table, passing, kind)
     needed = sum(_of_points(passing, kind).values()) + transient * transient_unit(passing, kind)
-    if work.recorded and kind == "cuda":
+    if work.replayed and kind == "cuda":
         return needed
     return max(0.0, needed - step)
 

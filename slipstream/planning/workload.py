@@ -39,7 +39,7 @@ class Workload:
     compiled: bool = False
     training: bool = True
     recorded: bool = False
-    """Whether the step is replayed from a CUDA graph."""
+    """Whether the step may be recorded as a CUDA graph, see `replayed`."""
     trainer: bool = True
     """Whether optimiser, targets and validation are there, which a bare model has not."""
     layer_only: bool = False
@@ -67,6 +67,11 @@ class Workload:
     def element(self) -> int:
         """Bytes of a number in the dtype in which the layers multiply."""
         return 2 if self.precision == "bf16" else 4
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it is replayed from a CUDA graph; lean steps are launched one by one."""
+        return self.recorded and self.memory != "lean"
 
     @property
     def rows(self) -> int:
@@ -180,7 +185,6 @@ def workload_of(config: RunConfig, points: int, *, inputs: int, outputs: int) ->
             " slice weights of all points"
         )
     config.model.check_loaded("the config")
-    asked: Memory = getattr(config, "memory", "normal")
     return Workload(
         points=points,
         batch=config.batch,
@@ -190,7 +194,7 @@ def workload_of(config: RunConfig, points: int, *, inputs: int, outputs: int) ->
         outputs=outputs,
         precision=config.precision,
         dots=config.model.dots,
-        memory="recompute" if config.recompute and asked == "normal" else asked,
+        memory="recompute" if config.recompute else config.memory,
         compiled=config.compile,
         recorded=config.cuda_graph,
     )
