@@ -14,7 +14,7 @@ from torch import Tensor
 
 from slipstream.core.collectives import common_total
 from slipstream.kernels.membership import TokenSums
-from slipstream.models import load_plugin
+from slipstream.models import lean, load_plugin
 from slipstream.models.sharding import OverRanks, shard_points
 from slipstream.models.sweeps import Points, Sweeping, stream_through
 from slipstream.models.transolver import Transolver
@@ -27,6 +27,9 @@ CUTS = {
     3: {"even": (0, 8, 16), "uneven": (0, 1, 9), "middle empty": (0, 5, 5)},
 }
 """The first point of each rank, by the number of ranks."""
+MODES = {(2, "uneven"): ("normal", "recompute", "lean"), (2, "first empty"): ("normal", "lean")}
+"""What a step keeps, where it is not all, in chunks of CHUNK: more of them on one rank."""
+CHUNK = 4
 EXACT = 1e-12
 
 Result = tuple[Tensor, dict[str, Tensor]]
@@ -100,6 +103,10 @@ def spans(ranks: int) -> Iterator[tuple[str, list[slice]]]:
         yield name, [slice(*ends) for ends in pairwise((*firsts, POINTS))]
 
 
+def memory_of(keeps: str) -> lean.Memory:
+    return "lean" if keeps == "lean" else "normal"
+
+
 @contextmanager
 def counted(model: Transolver) -> Iterator[list[int]]:
     """The widths of the sums that its couplings complete."""
@@ -119,6 +126,7 @@ def counted(model: Transolver) -> Iterator[list[int]]:
 def check_variants(rank: int, plugin: str) -> None:
     """All variants in groups of two and of three, then what is asked of a few."""
     load_plugin(plugin)
+    lean.CHUNK["cpu"] = CHUNK
     pair = dist.new_group([0, 1])
     for variant in VARIANTS:
         for group in (dist.group.WORLD, pair):
@@ -141,17 +149,17 @@ def check_variant(variant: str, rank: int, group: dist.ProcessGroup) -> None:
         for case, own in spans(ranks):
             if impl == "reference" and case not in ("uneven", "first empty"):
                 continue
-            for recompute in (False, True) if ranks == 2 and case == "uneven" else (False,):
-                model.recompute = recompute
+            for keeps in MODES.get((ranks, case), ("normal",)):
+                model.recompute, model.memory = keeps == "recompute", memory_of(keeps)
                 shard_points(model, group)
                 with counted(model) as seen:
                     found = together(model, group, own[rank], expected[0])
                 error = difference(found, expected)
-                assert error <= EXACT, f"{variant} {impl} {case} {recompute}: {error}"
+                assert error <= EXACT, f"{variant} {impl} {case} {keeps}: {error}"
                 couplings = len(model.stepped_layers())
-                again = recompute and model.once is None  # which no checkpoint is made of
-                assert len(seen) == couplings * (1 + again), f"{variant}: {seen}"
-        model.recompute = False
+                again = model.recompute and model.once is None  # which no checkpoint is made of
+                assert len(seen) == couplings * (1 + again), f"{variant} {keeps}: {seen}"
+        model.recompute, model.memory = False, "normal"
         shard_points(model, None)
         assert difference(alone(model), expected) == 0, "as it was before"
 
