@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,7 +54,7 @@ class DaskEngine(Engine):
                 f"several workers of {self.name} died at one task, perhaps for want of memory: the"
                 " same call continues"
             )
-        if isinstance(error, known.client.FutureCancelledError):
+        if isinstance(error, CancelledError):
             return OSError(f"{self.name} does not answer any more: the same call continues")
         if isinstance(error, ImportError) or "deserializ" in str(error).lower():
             return ValueError(

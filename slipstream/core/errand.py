@@ -84,6 +84,16 @@ class Errand(Generic[Item, Result]):
             )
 
 
+def check_alone(folder: Path) -> None:
+    """ValueError where a live process hands out a task in a folder."""
+    for other in folder.glob(f"{PREFIX}*"):
+        if is_locked(other):
+            raise ValueError(
+                f"{folder} must not be in use, got a live process that hands out its tasks: wait"
+                " for it to end"
+            )
+
+
 @contextmanager
 def errand_in(
     folder: Path,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slipstream.core.engine import Engine, TaskLost
-from slipstream.core.errand import errand_in
+from slipstream.core.errand import check_alone, errand_in
 from slipstream.core.locks import is_locked
 from slipstream.data.store import MANIFEST_NAME
 from slipstream.models.plugins import plugin_files
@@ -79,8 +79,10 @@ def run_cells(
 ) -> Iterator[tuple[list[StudyCell], list[Ending]]]:
     """Twice a second the cells that run, and those that ended meanwhile; all if it is over.
 
-    ValueError where a worker cannot work for this study, OSError where the engine fails.
+    ValueError where a worker cannot work for this study, or where another process hands out its
+    cells; OSError where the engine fails.
     """
+    check_alone(out)
     gpus = resources.processes if resources.device.startswith("cuda") else 0
     engine.check_gpus(gpus)
     task = CellTask(replace(resources, threads=resources.threads or 1), tuple(plugin_files()))
@@ -127,7 +129,7 @@ def _last(
                 del pending[future]
                 future.cancel()
                 ended.append(Ending(cell, "interrupted" if cell.name in seen else "waiting"))
-        yield list(pending.values()), ended
+        yield [cell for cell in pending.values() if cell.folder.in_use], ended
 
 
 def _ending(future: Future[Ending], cell: StudyCell, engine: Engine) -> Ending:

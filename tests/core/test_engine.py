@@ -1,4 +1,4 @@
-"""Engines that tasks run on; a cluster of real processes is in tests/interrupted/test_cluster.py."""
+"""Engines that tasks run on; a cluster of processes is in tests/interrupted/test_cluster.py."""
 
 from __future__ import annotations
 
