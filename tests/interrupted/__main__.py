@@ -17,6 +17,7 @@ from slipstream.core.runtime import commit, package_version, versions
 
 from .cluster_trial import run_trial
 from .commands import COMMANDS, write_meshes
+from .engine_overhead import measure_overhead
 from .moments import Attempt, draw_moments, interrupt, leave_alone
 
 ISSUED = ("train", "study", "ingest", "evaluate")
@@ -52,9 +53,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def try_cluster(record: Path, seed: int) -> int:
-    """Lines of an ingest of 60 files and a study of 8 runs, on a cluster of three workers."""
+    """The cost of engines; an ingest of 60 files and a study of 8 runs on a cluster of three."""
     with tempfile.TemporaryDirectory() as name:
-        rows = run_trial(Path(name), seed=seed)
+        rows = [measure_overhead(on, Path(name)) for on in ("processes:2", "dask:local:2")]
+        rows += run_trial(Path(name), seed=seed)
     for row in rows:
         print(row, flush=True)
     about = {"command": "python -m tests.interrupted --engine", "seed": seed, "workers": 3,

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from slipstream.core.records import read_records
+
 from .cluster import Cluster, bytes_of, cluster, end_of, killing, start, wait_for
 from .commands import TINY, contents, write_meshes
 from .moments import difference
@@ -60,7 +62,8 @@ def _fates(
     with killing(one, draw, pause, written) as kills:
         code, said = end_of(start([*arguments(killed), *one.on], folder))
     row = _row(name, "workers killed", began)
-    rows.append(row | {"kills": len(kills), **_compared(code, said, expected, killed)})
+    starts = {"starts_of_runs": found} if (found := _starts(killed)) else {}
+    rows.append(row | {"kills": len(kills), **starts, **_compared(code, said, expected, killed)})
     began = time.monotonic()
     first = start([*arguments(restarted), *one.on], folder)
     wait_for(restarted, sign, count)
@@ -71,6 +74,15 @@ def _fates(
     first_end = {"first_exit": ended, "first_said": sentence.strip().splitlines()[-1]}
     rows.append(row | first_end | _compared(code, said, expected, restarted))
     return rows
+
+
+def _starts(out: Path) -> int:
+    """How often the runs of a study were begun or gone on with."""
+    return sum(
+        row["kind"] == "start"
+        for file in out.glob("runs/*/*/*/records.jsonl")
+        for row in read_records(file)
+    )
 
 
 def _row(command: str, fate: str, began: float) -> dict[str, Any]:
