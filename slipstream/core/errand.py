@@ -14,13 +14,14 @@ import pickle
 import platform
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from slipstream.core.files import naming
 from slipstream.core.locks import is_locked, take_lock
 from slipstream.core.runtime import compute_alike
 from slipstream.core.version import VERSION
@@ -114,17 +115,16 @@ def errand_in(
     content = pickle.dumps(task)
     path = folder / f"{PREFIX}{uuid.uuid4().hex}"
     sized = tuple((file.absolute(), file.stat().st_size) for file in files if file.is_file())
-    with path.open("wb") as file:
-        try:
-            take_lock(file, needed=locks)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            sha256 = hashlib.sha256(content).hexdigest()
-            yield Errand(path, sha256, sized, locks)
-        finally:
-            with suppress(FileNotFoundError):
-                path.unlink()
+    try:
+        with path.open("wb") as file:
+            with naming(path):
+                take_lock(file, needed=locks)
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            yield Errand(path, hashlib.sha256(content).hexdigest(), sized, locks)
+    finally:  # not before it is closed: on NFS an open file stays, and so does its folder
+        path.unlink(missing_ok=True)
 
 
 @lru_cache(maxsize=4)

@@ -25,7 +25,7 @@ from .moments import PATIENCE, ROOT
 class Cluster:
     """A scheduler on a port that stays, and workers in a folder of their own."""
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, gpu_workers: int = 0) -> None:
         with socket.socket() as link:
             link.bind(("127.0.0.1", 0))
             self.address = f"tcp://127.0.0.1:{link.getsockname()[1]}"
@@ -35,6 +35,8 @@ class Cluster:
         self.scheduler = self.start_scheduler()
         for _ in range(workers):
             self.add_worker()
+        for _ in range(gpu_workers):
+            self.add_worker("--resources", "GPU=1")
 
     @property
     def on(self) -> tuple[str, str]:
@@ -43,12 +45,17 @@ class Cluster:
     def start_scheduler(self) -> subprocess.Popen[bytes]:
         port = self.address.rpartition(":")[2]
         self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", port)
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.02)
         return self.scheduler
 
-    def add_worker(self) -> None:
+    def add_worker(self, *more: str) -> None:
         self.processes.append(
             self._start("worker", self.address, "--no-nanny", "--nthreads", "1",
-                        "--memory-limit", "0", "--local-directory", str(self.folder))
+                        "--memory-limit", "0", "--local-directory", str(self.folder), *more)
         )  # fmt: skip
 
     def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -60,9 +67,9 @@ class Cluster:
                 env=child_environment(PYTHONPATH=str(ROOT), **settings),
             )  # fmt: skip
 
-    def kill_worker(self, draw: random.Random, *, again: bool = True) -> None:
+    def kill_worker(self, number: int, *, again: bool = True) -> None:
         """`kill -9` to one of the workers; another one comes."""
-        self._kill(self.processes.pop(draw.randrange(len(self.processes))))
+        self._kill(self.processes.pop(number))
         if again:
             self.add_worker()
 
@@ -89,8 +96,8 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 3) -> Iterator[Cluster]:
-    one = Cluster(folder, workers)
+def cluster(folder: Path, workers: int = 3, gpu_workers: int = 0) -> Iterator[Cluster]:
+    one = Cluster(folder, workers, gpu_workers)
     try:
         yield one
     finally:
@@ -110,7 +117,7 @@ def killing(
         while not over.wait(0.05):
             if written() <= before or over.wait(draw.uniform(0, pause)):
                 continue
-            one.kill_worker(draw)
+            one.kill_worker(draw.randrange(len(one.processes)))
             before = written()
             kills.append(round(time.monotonic() - since, 1))
 
