@@ -30,7 +30,7 @@ from slipstream.data.meshes import SUFFIXES, MeshInput, ReadLimits, find_inputs,
 from slipstream.inference.bounds import Calibrated
 from slipstream.inference.designs import Designs
 from slipstream.inference.many import MeshResult, Outputs, earlier_outputs
-from slipstream.inference.many_on_engine import ManyMeshes, predict_here, predict_on
+from slipstream.inference.many_meshes import ManyMeshes, predict_meshes
 from slipstream.inference.mesh_fields import InputChoices
 from slipstream.inference.predict import Choices, recipe_of
 from slipstream.inference.prediction_forces import ForceWishes
@@ -211,10 +211,9 @@ def predict(
         progress = _Progress(advance, len(named))
         choose = _chooser(base, models.first, parameters, surface, progress)
         with read_within(limits):
-            if engine is None:
-                several = predict_here(models, runs, named, many, choose)
-            else:
-                several = predict_on(engine, models, runs, named, many, choose, device=device)
+            several = predict_meshes(
+                models, runs, named, many, choose, engine=engine, device=device
+            )
             results = [progress.done(one) for one in several]
     order = {mesh.name: place for place, mesh in enumerate(named)}
     results.sort(key=lambda result: order[result.name])

@@ -52,6 +52,8 @@ class Errand(Generic[Item, Result]):
     files: tuple[tuple[Path, int], ...]
     """Files that the task reads, and their sizes."""
     locks: bool
+    folder: Path
+    """What the worker is to see by the file: the folder it is in, or one above it."""
     host: str = field(default_factory=platform.node)
     version: str = VERSION
     extras: tuple[str, ...] = field(default_factory=_extras)
@@ -72,15 +74,15 @@ class Errand(Generic[Item, Result]):
         for file, size in ((self.path, None), *self.files):
             seen = file.stat().st_size if file.is_file() else None
             if seen is None or size not in (None, seen):
-                what = file.parent if size is None else file
-                got = "another" if seen is None else f"one of {seen} bytes"
+                what = self.folder if size is None else file
+                got = "another or none" if seen is None else f"one of {seen} bytes"
                 raise ValueError(
-                    f"{worker} must see the same {what} as {self.host}, got {got} or none: folders"
+                    f"{worker} must see the same {what} as {self.host}, got {got}: folders"
                     " must be shared and have the same names on all machines"
                 )
         if self.locks and not is_locked(self.path):
             raise ValueError(
-                f"{worker} must see which files of {self.path.parent} {self.host} has locked, got"
+                f"{worker} must see which files of {self.folder} {self.host} has locked, got"
                 " none: the file system must be mounted with locks that machines share"
             )
 
@@ -102,8 +104,10 @@ def errand_in(
     *,
     files: Sequence[Path] = (),
     locks: bool = False,
+    named: Path | None = None,
 ) -> Iterator[Errand[Item, Result]]:
-    """Keep a task in a folder for as long as the context; its lock is held so long too.
+    """Keep a task in a folder for as long as the context; its lock is held so long too. Errors name
+    that folder, or `named`, in which it is.
 
     What a killed process left there is removed. OSError where locks are needed and the file system
     has none.
@@ -122,12 +126,13 @@ def errand_in(
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            yield Errand(path, hashlib.sha256(content).hexdigest(), sized, locks)
+            sha256 = hashlib.sha256(content).hexdigest()
+            yield Errand(path, sha256, sized, locks, named or folder)
     finally:  # not before it is closed: on NFS an open file stays, and so does its folder
         path.unlink(missing_ok=True)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)  # a task may hold models on a GPU
 def _read(path: Path, sha256: str) -> Callable[[Any], Any]:
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != sha256:

@@ -59,6 +59,7 @@ def run_on(
     files: Sequence[Path] = (),
     gpus: int = 0,
     locks: bool = False,
+    named: Path | None = None,
 ) -> Results[Item, Result]:
     """Each item with its result, as they finish, in worker processes of an engine, with one thread.
 
@@ -69,7 +70,7 @@ def run_on(
     """
     engine.check_gpus(gpus)
     waiting, running = iter(items), dict[Future[Any], Item]()
-    with errand_in(folder, task, files=files, locks=locks) as errand:
+    with errand_in(folder, task, files=files, locks=locks, named=named) as errand:
         try:
             while True:
                 for item in islice(waiting, AHEAD - len(running)):

@@ -31,13 +31,13 @@ def run_trial(folder: Path, *, seed: int = 0, files: int = FILES, runs: int = RU
 
     def study(out: Path) -> list[str]:
         seeds = ",".join(str(k) for k in range(runs // len(VARIANTS)))
-        return ["study", "poisson", "--out", str(out), *TINY, "--set", "steps=200", "--seeds",
+        return ["study", "poisson", "--out", str(out), *TINY, "--set", "steps=600", "--seeds",
                 seeds, "--variants", ",".join(VARIANTS), "--threads", "1"]  # fmt: skip
 
     rows = []
     with cluster(folder / "cluster") as one:
         rows += _fates("ingest", ingest, folder, one, seed, 0.3, "samples/*.npy", files // 4)
-        rows += _fates("study", study, folder, one, seed, 4, "runs/*/*/*/records.jsonl", 2)
+        rows += _fates("study", study, folder, one, seed, 3, "runs/*/*/*/records.jsonl", 2)
     return rows
 
 

@@ -141,7 +141,7 @@ def _results(
     for sample in samples[:1]:
         with suppress(Exception):  # of the source's own code, as when a file is gone
             files = list(task.source.files(sample).values())
-    return run_on(engine, task, samples, task.work, files=files)
+    return run_on(engine, task, samples, task.work, files=files, named=task.store)
 
 
 def _finish(unfinished: Unfinished, shard: tuple[int, int], part: Part) -> None:

@@ -1,4 +1,4 @@
-"""Many meshes on an engine: each is a task of a worker, which writes its files and its records."""
+"""Many meshes, here or on an engine: there each is a task of a worker, which writes its files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from slipstream.core.engine import Engine
+from slipstream.core.engine import Engine, Where, as_engine
 from slipstream.core.pool import run_on
 from slipstream.data.meshes import MeshInput, ReadLimits, read_within
 from slipstream.inference.likeness import Judge
@@ -63,35 +63,42 @@ class _Task:
             return failure(mesh, error)
 
 
-def predict_here(
-    models: Ensemble,
-    runs: Sequence[Path],
-    meshes: Sequence[MeshInput],
-    many: ManyMeshes,
-    choices: Callable[[MeshInput], Choices],
-) -> Iterator[MeshResult]:
-    """`predict_many`, of models from the folders or files `runs`."""
-    judge = Judge(runs, models, strict=many.strict)
-    folders = [model_path(run).parent for run in runs]
-    return predict_many(
-        models, meshes, many.outputs, choices, many.wishes, judge=judge, runs=folders
-    )
-
-
-def predict_on(
-    engine: Engine,
+def predict_meshes(
     models: Ensemble,
     runs: Sequence[Path],
     meshes: Sequence[MeshInput],
     many: ManyMeshes,
     choices: Callable[[MeshInput], Choices],
     *,
+    engine: Where = None,
     device: str = "auto",
 ) -> Iterator[MeshResult]:
-    """As `predict_many`, in any order: first those that are there already.
+    """Predict meshes into a folder, a result each; an error of one does not stop the others.
 
-    `models` are loaded here, of the folders or files `runs`, and loaded again by each worker.
+    `models` are loaded here, of the folders or files `runs`. An `engine` has a task for each mesh,
+    and its workers load the models again, on `device`; results then come in any order, first those
+    of meshes that are there already.
     """
+    with as_engine(engine) as on:
+        if on is not None:
+            yield from _on_engine(on, models, runs, meshes, many, choices, device)
+            return
+        judge = Judge(runs, models, strict=many.strict)
+        folders = [model_path(run).parent for run in runs]
+        yield from predict_many(
+            models, meshes, many.outputs, choices, many.wishes, judge=judge, runs=folders
+        )
+
+
+def _on_engine(
+    engine: Engine,
+    models: Ensemble,
+    runs: Sequence[Path],
+    meshes: Sequence[MeshInput],
+    many: ManyMeshes,
+    choices: Callable[[MeshInput], Choices],
+    device: str,
+) -> Iterator[MeshResult]:
     there, places = many.absolute(), WorkerModels.of(models, runs, device)
     job, todo = _job(models, runs, many), list[tuple[MeshInput, Choices]]()
     for mesh in meshes:
