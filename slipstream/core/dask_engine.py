@@ -10,11 +10,14 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from slipstream.core.engine import Engine, TaskLost
+from slipstream.core.errand import Errand
 from slipstream.core.extras import need
 from slipstream.core.signals import starting_workers
+from slipstream.core.version import VERSION
 
 PATIENCE = 5
 """Seconds within which a scheduler must answer."""
@@ -44,6 +47,17 @@ class DaskEngine(Engine):
                 f" GPU={gpus}` does, got {max(offers):g} at most"
             )
 
+    def check_installed(self) -> None:
+        """ValueError names a worker without this package: Dask itself says so in its log alone."""
+        # Nothing of ours, which such a worker could not read.
+        found = self.client.run(find_spec, Errand.__module__, on_error="return")
+        for worker, spec in found.items():
+            if spec is None or isinstance(spec, ImportError):
+                raise ValueError(
+                    f"the worker at {worker} must have slipstream {VERSION} installed, got none or"
+                    " another version"
+                )
+
     def _workers(self) -> list[dict[str, Any]]:
         return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
 
@@ -59,7 +73,7 @@ class DaskEngine(Engine):
         if isinstance(error, ImportError) or "deserializ" in str(error).lower():
             return ValueError(
                 f"scheduler and workers of {self.name} must have what this machine has installed,"
-                f" got {type(error).__name__}: {error}"
+                f" got {' '.join(str(error).split()).partition('. ')[0]}"
             )
         return super().sentence(error)
 
@@ -77,7 +91,9 @@ def connected(address: str) -> Iterator[DaskEngine]:
             f" ({type(error).__name__})"
         ) from None
     try:
-        yield DaskEngine(client, f"dask:{address}")
+        engine = DaskEngine(client, f"dask:{address}")
+        engine.check_installed()
+        yield engine
     finally:
         client.close(timeout=PATIENCE)
 

@@ -47,10 +47,9 @@ class CellTask:
     plugins: tuple[Path, ...]
 
     def __call__(self, visit: Visit) -> Ending:
-        cell, until = visit.cell, time.monotonic() + PATIENCE
-        while cell.folder.in_use and time.monotonic() < until and is_locked(visit.held):
-            time.sleep(POLL_SECONDS)
+        cell = visit.cell
         while is_locked(visit.held):
+            self._wait(cell, visit.held)
             before = ended_before(cell)  # by the try of a worker that only seemed dead
             if before is not None:
                 return before
@@ -58,10 +57,17 @@ class CellTask:
                 return Ending(cell, "running", "another process trains it")
             run = Running(cell, self.resources, self.plugins)
             self._attend(run, visit.held)
-            if run.asked_to_stop or not run.was_stopped:
+            if run.asked_to_stop or not (run.was_stopped or cell.folder.in_use):
                 return run.ending(None)
-            # Else the signal was for the machine: the worker ends too, or the run goes on here.
+            # Else the signal was for the machine: the worker ends too, or the run goes on here. Or
+            # another try, which had begun to start, took the folder first.
         return Ending(cell, "waiting")
+
+    def _wait(self, cell: StudyCell, held: Path) -> None:
+        """Until an earlier try has left the folder."""
+        until = time.monotonic() + PATIENCE
+        while cell.folder.in_use and time.monotonic() < until and is_locked(held):
+            time.sleep(POLL_SECONDS)
 
     def _attend(self, run: Running, held: Path) -> None:
         while run.process.poll() is None:
