@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -54,6 +55,22 @@ def test_an_ingest_on_it_has_the_same_bytes(
         assert summary.quarantined.keys() == {"s03"}
         assert ingest(source, Path("there"), engine=executor).kept == summary.written
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+class Twice(ThreadPoolExecutor):
+    """Each task is done twice at the same time, as where a worker only seems dead."""
+
+    def submit(self, call: Any, /, *given: Any, **named: Any) -> Future[Any]:
+        super().submit(call, *given, **named)
+        return super().submit(call, *given, **named)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_two_tries_of_a_sample_at_once(tmp_path: Path) -> None:
+    ingest(Made(8), tmp_path / "once")
+    with Twice(4) as executor:
+        ingest(Made(8), tmp_path / "twice", engine=executor)
+    assert contents(tmp_path / "twice") == contents(tmp_path / "once")
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -41,10 +41,18 @@ def test_a_signal_to_the_machine_is_not_one_to_the_study(tmp_path: Path) -> None
     folder, seen = ready[0].folder, list[str]()
 
     def wait(kind: str, count: int) -> None:
+        until = time.monotonic() + 90
         while sum(row["kind"] == kind for row in folder.records()) < count:
+            assert time.monotonic() < until, f"no {count} records of {kind}"
             time.sleep(0.05)
 
     def signals() -> None:
+        try:
+            disturb()
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def disturb() -> None:
         wait("train", 5)
         process = run_of(folder.path)
         assert process is not None
@@ -53,7 +61,6 @@ def test_a_signal_to_the_machine_is_not_one_to_the_study(tmp_path: Path) -> None
         wait("train", len(folder.history("train")) + 2)
         with pytest.raises(ValueError, match="must not be in use, got a live process that hands"):
             run_study(ready, tmp_path, CPU, engine=ThreadPoolExecutor(1))
-        os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=signals)
     thread.start()
