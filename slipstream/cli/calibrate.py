@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from slipstream.cli.evaluation_tables import print_whole
-from slipstream.cli.shared import Json, Plugins, bar, direction, load_plugins
+from slipstream.cli.shared import Json, On, Plugins, bar, direction, engine_for, load_plugins
 from slipstream.cli.terminal import new_table, plain, say
+from slipstream.core.engine import Engine
 from slipstream.evaluation.calibration import band_promise, check_level, percent, promise
 from slipstream.evaluation.sample_bodies import ForceRequest
 from slipstream.inference.bounds import Bound, bound_of
@@ -46,6 +47,7 @@ def calibrate(
     lift: Annotated[str, typer.Option(help="Direction of the lift, as 0,0,1.")] = "",
     store: Annotated[Path | None, typer.Option(help="Where the data are now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
+    on: On = None,
     plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
@@ -67,10 +69,11 @@ def calibrate(
     forces = None if meshes is None else ForceRequest(meshes, given)
     request = CalibrationRequest(split=split, device=device, store=store, forces=forces)
     runs = [_run_folder(path) for path in paths]
-    with bar("calibrate") as advance:
-        calibration = measure(runs, request, advance)
-    file = write_calibration([run.path for run in runs], calibration)
-    likeness, notes = _likeness(runs, request), list(_notes(calibration))
+    with engine_for(on) as engine:
+        with bar("calibrate") as advance:
+            calibration = measure(runs, request, advance, engine)
+        file = write_calibration([run.path for run in runs], calibration)
+        likeness, notes = _likeness(runs, request, engine), list(_notes(calibration))
     if isinstance(likeness, str):
         notes.append(likeness)
     if as_json:
@@ -84,11 +87,13 @@ def calibrate(
     say(f"Wrote {files}, for slipstream predict.")
 
 
-def _likeness(runs: list[RunFolder], request: CalibrationRequest) -> Path | str:
+def _likeness(
+    runs: list[RunFolder], request: CalibrationRequest, engine: Engine | None
+) -> Path | str:
     """Write the likeness file too, or say why there is none."""
     try:
         with bar("likeness") as advance:
-            return calibrate_likeness(runs, request, advance)
+            return calibrate_likeness(runs, request, advance, engine)
     except ValueError as error:
         return f"Likeness to the training is not calibrated: {error}."
 

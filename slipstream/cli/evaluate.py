@@ -18,9 +18,10 @@ from slipstream.cli.evaluation_tables import (
     print_whole,
     samples_table,
 )
-from slipstream.cli.shared import Plugins, bar, direction, load_plugins
+from slipstream.cli.shared import On, Plugins, bar, direction, engine_for, load_plugins
 from slipstream.cli.terminal import say
 from slipstream.core.configs import differences
+from slipstream.core.engine import Engine
 from slipstream.evaluation.against_yardsticks import (
     HEADINGS,
     copies,
@@ -60,6 +61,7 @@ def evaluate(
     ] = "",
     store: Annotated[Path | None, typer.Option(help="Where the data are now, if moved.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
+    on: On = None,
     plugin: Plugins = None,
     vtk: Annotated[
         bool, typer.Option("--vtk", help="Also write the predictions as files for ParaView.")
@@ -127,17 +129,18 @@ def evaluate(
         forces=wanted,
     )
     runs, without = runs_below(paths)
-    with bar("evaluate") as advance:
-        rows = evaluate_runs(runs, request, lambda _, done, total: advance(done, total))
-    files = [
-        file
-        for run, row in (zip(runs, rows, strict=True) if vtk else ())
-        for file in write_vtk_files(run, row, store=store, meshes=meshes, slices=slices)
-    ]
-    calibrations: dict[str, str] = {}
-    if calibrated:
-        with bar("calibrate") as advance:
-            calibrations = _calibrated(runs, request, advance)
+    with engine_for(on) as engine:
+        with bar("evaluate") as advance:
+            rows = evaluate_runs(runs, request, lambda _, done, total: advance(done, total), engine)
+        files = [
+            file
+            for run, row in (zip(runs, rows, strict=True) if vtk else ())
+            for file in write_vtk_files(run, row, store=store, meshes=meshes, slices=slices)
+        ]
+        calibrations: dict[str, str] = {}
+        if calibrated:
+            with bar("calibrate") as advance:
+                calibrations = _calibrated(runs, request, advance, engine)
     if as_json:
         evaluations = [_as_json(row) for row in rows]
         output = {
@@ -158,7 +161,10 @@ def evaluate(
 
 
 def _calibrated(
-    runs: Sequence[RunFolder], request: EvaluationRequest, watch: Callable[[int, int], None]
+    runs: Sequence[RunFolder],
+    request: EvaluationRequest,
+    watch: Callable[[int, int], None],
+    engine: Engine | None,
 ) -> dict[str, str]:
     """Calibrate the runs that are not on their validation split; what became of each, by path."""
     said = {}
@@ -168,14 +174,14 @@ def _calibrated(
         )
         try:
             if lacks_calibration(run, wanted):
-                calibration = calibrate([run], wanted, watch)
+                calibration = calibrate([run], wanted, watch, engine)
                 write_calibration([run.path], calibration)
                 said[str(run.path)] = (
                     f"calibrated on {len(calibration.samples)} samples of the {calibration.split}"
                     " split, for slipstream predict"
                 )
             if lacks_likeness(run):
-                calibrate_likeness([run], wanted, watch)
+                calibrate_likeness([run], wanted, watch, engine)
         except ValueError as error:
             said[str(run.path)] = f"not calibrated: {error}"
     return said

@@ -13,9 +13,11 @@ import typer
 
 from slipstream.cli.shared import (
     Json,
+    On,
     ReadMemory,
     ReadTimeout,
     Workers,
+    engine_for,
     ingest_bar,
     parse_settings,
     parse_shard,
@@ -55,6 +57,7 @@ def ingest(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of rows.")] = 0,
     workers: Workers = 1,
+    on: On = None,
     shard: Annotated[
         str, typer.Option(help="i/n: every n-th sample from i, for many machines; then merge.")
     ] = "0/1",
@@ -77,9 +80,9 @@ def ingest(
     """
     context = partial(read_within, ReadLimits(read_memory, read_timeout))
     with context():
-        source = _source(name, raw, card, split, settings or [])
+        source = _source(name, raw if on is None else raw.absolute(), card, split, settings or [])
     part = parse_shard(shard)
-    with ingest_bar(f"ingest {name}") as show:
+    with engine_for(on, workers=workers) as engine, ingest_bar(f"ingest {name}") as show:
         summary = write_store(
             SourceWithin(source, context),
             store,
@@ -88,6 +91,7 @@ def ingest(
             shard=part,
             hash_files=hashed,
             progress=show,
+            engine=engine,
         )
     presence = source.presence() if isinstance(source, RawSource) else None
     warnings = store_warnings(read_manifest(store / MANIFEST_NAME)) if part[1] == 1 else []

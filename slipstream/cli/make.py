@@ -11,7 +11,9 @@ import typer
 
 from slipstream.cli.shared import (
     Json,
+    On,
     Workers,
+    engine_for,
     ingest_bar,
     parse_settings,
     parse_shard,
@@ -39,6 +41,7 @@ def make(
     ] = 4096,
     seed: Annotated[int, typer.Option(help="Seed of samples, splits and the order of rows.")] = 0,
     workers: Workers = 1,
+    on: On = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
     settings: Annotated[
         list[str] | None,
@@ -59,9 +62,16 @@ def make(
         problem, samples=samples, points=points, seed=seed, device=where, config=config
     )
     part, threads = parse_shard(shard), 1 if where == "cpu" else _ON_A_GPU
-    with ingest_bar(f"make {problem}") as show:
+    with engine_for(on, workers=workers) as engine, ingest_bar(f"make {problem}") as show:
         summary = ingest(
-            source, out, seed=seed, workers=workers, threads=threads, shard=part, progress=show
+            source,
+            out,
+            seed=seed,
+            workers=workers,
+            threads=threads,
+            shard=part,
+            progress=show,
+            engine=engine,
         )
     _say(summary, out, part, as_json)
 

@@ -14,11 +14,13 @@ import typer
 from slipstream.cli.predict_text import show_results
 from slipstream.cli.shared import (
     Json,
+    On,
     Plugins,
     ReadMemory,
     ReadTimeout,
     bar,
     direction,
+    engine_for,
     load_plugins,
     parse_settings,
 )
@@ -28,8 +30,8 @@ from slipstream.data.meshes import SUFFIXES, MeshInput, ReadLimits, find_inputs,
 from slipstream.inference.bounds import Calibrated
 from slipstream.inference.densities import Density
 from slipstream.inference.designs import Designs
-from slipstream.inference.likeness import Judge
-from slipstream.inference.many import MeshResult, Outputs, earlier_outputs, predict_many
+from slipstream.inference.many import MeshResult, Outputs, earlier_outputs
+from slipstream.inference.many_meshes import ManyMeshes, predict_meshes
 from slipstream.inference.mesh_fields import InputChoices
 from slipstream.inference.predict import Choices, recipe_of
 from slipstream.inference.prediction_forces import ForceWishes
@@ -136,6 +138,7 @@ def predict(
     ] = False,
     precision: Annotated[str, typer.Option(help="fp32, or bf16 on a GPU.")] = "fp32",
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
+    on: On = None,
     chunk: Annotated[int | None, typer.Option(help="Points taken at a time.")] = None,
     park: Annotated[
         str, typer.Option(help="Where chunks wait: auto, device, host, file, recompute.")
@@ -201,22 +204,25 @@ def predict(
     check_choice("--park", park, get_args(Parked))
     base = Choices(inputs, cast(Any, density), cast(Any, precision), chunk, cast(Any, park))
     runs, meshes = _runs_and_meshes(places)
-    models = as_ensemble(runs, device=device)
+    models = as_ensemble(runs, device=device if on is None else "cpu")
     calibrated = Calibrated(runs, models, level, base)
     if bands:
         wishes = replace(wishes, bands=calibrated.bands())
-    judge = Judge(runs, models, strict=strict)
     outputs = _outputs(out, overwrite)
-    folders = [model_path(run).parent for run in runs]
     named = _named(meshes, outputs)
-    with bar(f"predict {len(named)} mesh{'es' if len(named) > 1 else ''}, percent") as advance:
+    limits = ReadLimits(read_memory, read_timeout)
+    many = ManyMeshes(outputs=outputs, wishes=wishes, strict=strict, limits=limits)
+    title = f"predict {len(named)} mesh{'es' if len(named) > 1 else ''}, percent"
+    with engine_for(on) as engine, bar(title) as advance:
         progress = _Progress(advance, len(named))
         choose = _chooser(base, models.first, parameters, surface, progress)
-        with read_within(ReadLimits(read_memory, read_timeout)):
-            several = predict_many(
-                models, named, outputs, choose, wishes, judge=judge, runs=folders
+        with read_within(limits):
+            several = predict_meshes(
+                models, runs, named, many, choose, engine=engine, device=device
             )
             results = [progress.done(one) for one in several]
+    order = {mesh.name: place for place, mesh in enumerate(named)}
+    results.sort(key=lambda result: order[result.name])
     results = [_bounded(result, calibrated, given) for result in results]
     _finish(results, models, outputs, as_json)
 

@@ -12,14 +12,24 @@ import typer
 import yaml
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from slipstream.cli.progress import ProgressLines
+from slipstream.cli.progress import ProgressLines, say_progress
 from slipstream.cli.terminal import new_console, say, text_column
 from slipstream.core.checked_yaml import load_yaml
+from slipstream.core.engine import Engine, as_engine
 from slipstream.data.store import IngestProgress, IngestSummary, Manifest
 from slipstream.models.plugins import load_plugin
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Workers = Annotated[int, typer.Option(help="Processes, a sample at a time each.")]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ENGINE",
+        help="Where tasks run: processes:N of this machine, dask:local:N, or a cluster, as"
+        " dask:tcp://host:8786 (docs/cluster.md).",
+    ),
+]
 ReadMemory = Annotated[
     float | None,
     typer.Option(
@@ -44,6 +54,18 @@ def load_plugins(plugins: Plugins) -> None:
     """Register the variants of plug-ins; a command calls this before it does anything else."""
     for path in plugins or ():
         load_plugin(path)
+
+
+@contextmanager
+def engine_for(on: str | None, **others: object) -> Iterator[Engine | None]:
+    """The engine of --on, opened; ValueError where an option is given that it decides itself."""
+    for name, value in others.items():
+        if on is not None and value not in (None, 1):
+            raise ValueError(f"--on must not go with --{name}, got {on} and {value}")
+    with as_engine(on) as engine:
+        if engine is not None and engine.workers() == 0:
+            say_progress(f"{engine.name} has no workers yet: tasks wait for them.")
+        yield engine
 
 
 @contextmanager

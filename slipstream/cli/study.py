@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 
 from slipstream.cli.progress import Pace, Speed, say_progress
 from slipstream.cli.run_config import Changes, make_config
-from slipstream.cli.shared import Plugins, load_plugins
+from slipstream.cli.shared import On, Plugins, engine_for, load_plugins
 from slipstream.cli.terminal import new_console, new_table, plain, say, text_column
 from slipstream.cli.train import (
     ConfigOption,
@@ -51,6 +51,14 @@ def study(
     plugin: Plugins = None,
     parallel: Annotated[int, typer.Option(help="Runs at a time, on one GPU or CPU.")] = 1,
     processes: Annotated[int, typer.Option(help="GPUs of each run, by torchrun.")] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="CPU threads of each process, on which digits depend. [default: cores shared by"
+            " the runs; with --on of a cluster 1]"
+        ),
+    ] = None,
+    on: On = None,
     minutes: Annotated[
         float | None, typer.Option(help="Save and stop after this time; run again to continue.")
     ] = None,
@@ -72,12 +80,15 @@ def study(
     changes = Changes(config, settings, store=store)
     configs = [make_config(name, changes, preset) for name in experiments]
     cells = make_cells(configs, names, _whole_numbers(seeds), out)
-    resources = Resources(device=device, parallel=parallel, processes=processes, minutes=minutes)
+    resources = Resources(
+        device=device, parallel=parallel, processes=processes, threads=threads, minutes=minutes
+    )
     for one in configs:
         one.mesh.check_divides(processes)
-    ready = prepare_study(cells, out)
-    with study_bar(len(ready)) as watch:
-        endings = run_study(ready, out, resources, watch)
+    with engine_for(on, parallel=parallel) as engine:
+        ready = prepare_study(cells, out)
+        with study_bar(len(ready)) as watch:
+            endings = run_study(ready, out, resources, watch, engine)
     compared = [e.cell for e in endings if e.status in ("finished", "interrupted")]
     curves = {cell.name: read_curve(cell.folder) for cell in compared}
     rows = compare(list(curves.values()))

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -103,7 +104,7 @@ def written_aside(path: Path, *, durable: bool = True) -> Iterator[Path]:
     At the end it gets its final name, as `write_bytes` says; after an error it is removed. Whoever
     writes it must not replace it by another file.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    aside = path.with_name(f".{path.name}.{process_number()}.partial")
     try:
         with naming(path), _locked_file(aside):
             yield aside
@@ -132,6 +133,12 @@ def remove_partials(folder: Path, *names: str) -> None:
                     file.unlink()
 
 
+def process_number() -> str:
+    """A number that no other process has, on this machine or another one."""
+    return f"{os.getpid()}{_RANDOM:09}"
+
+
+_RANDOM = secrets.randbelow(10**9)
 _PARTIAL = re.compile(r"\.(.+?)(?:\.[0-9]+)?\.partial")
 """Older versions wrote checkpoints as `.NAME.partial`, without the number of the process."""
 

@@ -76,6 +76,15 @@ def shared_memory(device: torch.device) -> int:
     return properties.shared_memory_per_block_optin  # type: ignore[attr-defined]
 
 
+def compute_alike() -> None:
+    """In a process that computes for others: digits do not depend on the cores of its machine.
+
+    One thread; and MKL's mode of equal digits, which it reads once, before its first use.
+    """
+    os.environ.setdefault("MKL_CBWR", "AUTO")
+    torch.set_num_threads(1)
+
+
 def package_version(package: str) -> str | None:
     """The installed version of a package, or None where it is absent."""
     try:

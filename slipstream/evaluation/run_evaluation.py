@@ -7,14 +7,23 @@ its median error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from slipstream.core.engine import Engine, Where, as_engine
 from slipstream.core.files import remove_partials
+from slipstream.core.pool import run_on
 from slipstream.core.runtime import device_name
 from slipstream.data.batches import Normaliser
-from slipstream.data.store import Store, data_hash, open_store, with_training_samples
+from slipstream.data.store import (
+    MANIFEST_NAME,
+    Store,
+    data_hash,
+    open_store,
+    with_training_samples,
+)
 from slipstream.evaluation.locality import find_locality
 from slipstream.evaluation.measure import definitions, make_dataset, measure
 from slipstream.evaluation.predict_sample import predict_sample
@@ -22,6 +31,7 @@ from slipstream.evaluation.sample_bodies import ForceRequest
 from slipstream.evaluation.sample_forces import measure_forces
 from slipstream.evaluation.surface_view import add_faces
 from slipstream.evaluation.yardsticks import measure_yardsticks
+from slipstream.models.plugins import load_plugin, plugin_files
 from slipstream.models.variants import BASELINE
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.config import RunConfig
@@ -66,42 +76,125 @@ def evaluate_runs(
     runs: Iterable[RunFolder],
     request: EvaluationRequest,
     watch: WatchSamples = lambda name, done, total: None,
+    engine: Where = None,
 ) -> list[Evaluation]:
     """The evaluation of each run, in the order given; an existing one is read, not repeated.
 
-    Raises ValueError where a run has no model, or where its data are missing or have changed.
+    On an `engine` each run is a task, once those that choose the pictures are done; `watch` is then
+    called with the runs. Raises ValueError where a run has no model, or where its data are missing
+    or have changed.
     """
     runs = list(runs)
-    evaluations: dict[Path, Evaluation] = {}
-    known = _OfData()
-    chosen: dict[tuple[str, str], tuple[str, ...]] = {}  # pictures by experiment and data hash
-    for run in sorted(runs, key=_baseline_first):
-        trained = load_model(run.path, device=request.device)
-        key = (trained.config.experiment, trained.about["data_hash"])
-        pictures = request.pictures or chosen.get(key, ())
-        protocol = _protocol(request, trained, run)
-        one = None if request.again else _newest(run, trained, protocol, pictures)
-        if one is None:
-            store = open_data_of(trained, request.store, run)
-            one = _evaluate(run, trained, store, protocol, pictures, watch)
-            one = known.added(one, trained, store)
-            append_evaluation(run, one)
-        elif not one.yardsticks and (older := _data_if_there(trained, request.store, run)):
-            one = known.added(one, trained, older)
-            append_evaluation(run, one)
-        if request.forces is not None and _lacks_forces(one, request):
-            store = open_data_of(trained, request.store, run)
-            told = partial(watch, trained.config.name)
-            training = known.training.setdefault(key[1], {})
-            section = measure_forces(trained, store, one, request.forces, told, training=training)
-            one = replace(one, forces=section)
-            append_evaluation(run, one)
-        if request.meshes is not None:
-            store = open_data_of(trained, request.store, run)
-            add_faces(predictions_of(run, one), store, request.meshes)
-        chosen.setdefault(key, one.pictures)
-        evaluations[run.path] = one
+    known = OfData()
+    ordered = sorted(runs, key=_baseline_first)
+    with as_engine(engine) as on:
+        if on is None:
+            evaluations = {run.path: evaluate_run(run, request, known, watch) for run in ordered}
+        else:
+            evaluations = _on_engine(ordered, request, known, watch, on)
     return [evaluations[run.path] for run in runs]
+
+
+def evaluate_run(
+    run: RunFolder, request: EvaluationRequest, known: OfData, watch: WatchSamples
+) -> Evaluation:
+    """The evaluation of one run, and what it tells about its data in `known`."""
+    trained = load_model(run.path, device=request.device)
+    key = _key(trained)
+    pictures = request.pictures or known.pictures.get(key, ())
+    protocol = _protocol(request, trained, run)
+    one = None if request.again else _newest(run, trained, protocol, pictures)
+    if one is None:
+        store = open_data_of(trained, request.store, run)
+        one = _evaluate(run, trained, store, protocol, pictures, watch)
+        one = known.added(one, trained, store)
+        append_evaluation(run, one)
+    elif not one.yardsticks and (older := _data_if_there(trained, request.store, run)):
+        one = known.added(one, trained, older)
+        append_evaluation(run, one)
+    if request.forces is not None and _lacks_forces(one, request):
+        store = open_data_of(trained, request.store, run)
+        told = partial(watch, trained.config.name)
+        training = known.training.setdefault(key[1], {})
+        section = measure_forces(trained, store, one, request.forces, told, training=training)
+        one = replace(one, forces=section)
+        append_evaluation(run, one)
+    if request.meshes is not None:
+        store = open_data_of(trained, request.store, run)
+        add_faces(predictions_of(run, one), store, request.meshes)
+    known.pictures.setdefault(key, one.pictures)
+    return one
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Evaluates a run on a worker, which loads the plug-ins first."""
+
+    request: EvaluationRequest
+    known: OfData
+    plugins: tuple[Path, ...]
+
+    def __call__(self, place: tuple[Path, Path]) -> tuple[Evaluation, OfData]:
+        """Of the run and the store at some places."""
+        for file in self.plugins:
+            load_plugin(file)
+        run, store = place
+        request = replace(self.request, store=store)
+        return evaluate_run(RunFolder(run), request, self.known, _unwatched), self.known
+
+
+def _on_engine(
+    runs: Sequence[RunFolder],
+    request: EvaluationRequest,
+    known: OfData,
+    watch: WatchSamples,
+    engine: Engine,
+) -> dict[Path, Evaluation]:
+    """First the run of each experiment that chooses the pictures, then all others."""
+    loaded = {run.path: load_model(run.path, device="cpu") for run in runs}
+    firsts = {_key(loaded[run.path]): run.path for run in reversed(runs)}
+    waves = [
+        [run for run in runs if (run.path in firsts.values()) == first] for first in (True, False)
+    ]
+    evaluations: dict[Path, Evaluation] = {}
+    for wave in waves:
+        task = _Task(_absolute(request), known, tuple(plugin_files()))
+        places = {
+            (run.path.absolute(), _place(loaded[run.path], request.store, run).absolute()): run.path
+            for run in wave
+        }
+        if not places:
+            continue
+        run, store = next(iter(places))
+        files = [RunFolder(run).model_file, store / MANIFEST_NAME, *task.plugins]
+        gpus = int(request.device.startswith("cuda"))
+        results = run_on(engine, task, list(places), run, files=files, gpus=gpus)
+        with closing(results):
+            for place, (one, of_data) in results:
+                path = places[place]
+                evaluations[path] = one
+                known.update(of_data)
+                watch(loaded[path].config.name, len(evaluations), len(runs))
+    return evaluations
+
+
+def _unwatched(name: str, done: int, total: int) -> None:
+    """A worker has nobody to tell."""
+
+
+def _absolute(request: EvaluationRequest) -> EvaluationRequest:
+    """Workers have other working folders."""
+    meshes, forces = request.meshes, request.forces
+    return replace(
+        request,
+        meshes=None if meshes is None else meshes.absolute(),
+        forces=None if forces is None else forces.absolute(),
+    )
+
+
+def _key(trained: TrainedModel) -> tuple[str, str]:
+    """The pictures of one experiment on the same data are of the same samples."""
+    return trained.config.experiment, trained.about["data_hash"]
 
 
 def _lacks_forces(one: Evaluation, request: EvaluationRequest) -> bool:
@@ -109,7 +202,7 @@ def _lacks_forces(one: Evaluation, request: EvaluationRequest) -> bool:
     return request.again or one.forces is None or one.forces.asked != asked
 
 
-class _OfData:
+class OfData:
     """What an evaluation says about its data alone: the same for all runs on them."""
 
     def __init__(self) -> None:
@@ -117,6 +210,15 @@ class _OfData:
         self._yardsticks: dict[tuple[str, str, Normaliser], tuple[Yardstick, ...]] = {}
         self.training: dict[str, dict[str, dict[str, float]]] = {}
         """True force coefficients of training samples, by the hash of the data and sample."""
+        self.pictures: dict[tuple[str, str], tuple[str, ...]] = {}
+        """The samples of the pictures, by experiment and hash of the data."""
+
+    def update(self, other: OfData) -> None:
+        """What another one knows, where this one does not."""
+        self._localities = other._localities | self._localities
+        self._yardsticks = other._yardsticks | self._yardsticks
+        self.training = other.training | self.training
+        self.pictures = other.pictures | self.pictures
 
     def added(self, one: Evaluation, trained: TrainedModel, store: Store) -> Evaluation:
         """The evaluation with the limits of pointwise models and with the yardsticks."""

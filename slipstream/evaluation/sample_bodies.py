@@ -40,6 +40,10 @@ class ForceRequest:
     flip_shear: bool = False
     flip_normals: bool = False
 
+    def absolute(self) -> ForceRequest:
+        """For workers, which have other working folders."""
+        return replace(self, meshes=self.meshes.absolute())
+
     @property
     def asked(self) -> dict[str, Any]:
         """What coefficients depend on, as JSON."""

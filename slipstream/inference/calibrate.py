@@ -8,26 +8,34 @@ points, with tokens as `--density auto` chooses them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.data.store import PAIRS_OPTION, Store, data_hash, split_hash
-from slipstream.evaluation.calibration import BAND_SHARE, band_score
+from slipstream.core.engine import Where, as_engine
+from slipstream.data.store import PAIRS_OPTION, Schema, Store, data_hash, split_hash
+from slipstream.evaluation.calibration import BAND_SHARE
+from slipstream.evaluation.force_reference import FlowReference
 from slipstream.evaluation.measure import variables
 from slipstream.evaluation.run_evaluation import open_data_of
-from slipstream.evaluation.sample_bodies import Bodies, Body, ForceRequest
+from slipstream.evaluation.sample_bodies import ForceRequest
+from slipstream.inference.sample_scores import (
+    FirstPoints,
+    SampleForces,
+    SampleScores,
+    ScaledField,
+    Scoring,
+    WorkerSamples,
+    bodies_of,
+)
 from slipstream.inference.stored_predictions import PredictedSample, PredictedSamples
-from slipstream.runs.band_scale import fit_band_scale
 from slipstream.runs.calibration_file import (
     Calibration,
     FieldScores,
     ForceScores,
-    Scores,
     read_calibration,
 )
 from slipstream.runs.ensemble import Ensemble, as_ensemble
@@ -53,30 +61,37 @@ def calibrate(
     runs: Sequence[RunFolder],
     request: CalibrationRequest,
     watch: Watch = lambda done, total: None,
+    engine: Where = None,
 ) -> Calibration:
     """Measure the scores of all samples of a split, of one run or of several that predict together.
 
-    ValueError where a run has no model, its data are missing or have changed, runs have learned
-    from other data than the first, the split is empty or that of the training, and where forces
-    are asked for and no sample has them.
+    On an `engine` each sample is a task, and each of the training samples by which bands are
+    scaled. ValueError where a run has no model, its data are missing or have changed, runs have
+    learned from other data than the first, the split is empty or that of the training, and where
+    forces are asked for and no sample has them.
     """
-    models = as_ensemble([run.path for run in runs], device=request.device)
-    store = open_data_of(models.first, request.store, runs[0])
-    _check_same_data(models, runs)
-    samples = _samples(store, request.split)
-    measured = PredictedSamples(models, store)
-    names = variables(models.first.schema)
-    fields = {name: _Field(measured, name, columns) for name, columns in names.items()}
-    forces = (
-        None if request.forces is None else _Forces(Bodies(models.first, store, request.forces))
-    )
-    for done, name in enumerate(samples, start=1):
-        one = measured.sample(name)
-        for field in fields.values():
-            field.add(one)
-        if forces is not None:
-            forces.add(name, one.several.mean(0))
-        watch(done, len(samples))
+    with as_engine(engine) as on:
+        models = as_ensemble([run.path for run in runs], device="cpu" if on else request.device)
+        store = open_data_of(models.first, request.store, runs[0])
+        _check_same_data(models, runs)
+        samples = _samples(store, request.split)
+        measured = PredictedSamples(models, store)
+        bodies = None if request.forces is None else bodies_of(measured, request.forces)
+        names = variables(models.first.schema)
+        if on is None:
+            fields = _scaled(models, names, measured.training)
+            scores = {}
+            for done, name in enumerate(samples, start=1):
+                scores[name] = SampleScores.of(measured, fields, bodies, name)
+                watch(done, len(samples))
+        else:
+            there = WorkerSamples.of(models, runs, store, request.device)
+            chosen = measured.training_names()
+            fields = _scaled(models, names, there.in_order(on, FirstPoints(there), chosen))
+            forces = None if request.forces is None else request.forces.absolute()
+            task = Scoring(there, fields, forces)
+            own = there.in_order(on, task, samples, watch)
+            scores = dict(zip(samples, own, strict=True))
     return Calibration(
         weights=models.weights,
         data_hash=data_hash(store),
@@ -86,8 +101,11 @@ def calibrate(
         samples=samples,
         models=len(models),
         band_share=BAND_SHARE,
-        fields={name: field.scores() for name, field in fields.items()},
-        forces=None if forces is None else forces.scores(),
+        fields={
+            name: _field_scores(name, field, scores, models.first.schema)
+            for name, field in fields.items()
+        },
+        forces=None if request.forces is None else _force_scores(scores),
     )
 
 
@@ -128,86 +146,62 @@ def _samples(store: Store, split: str) -> tuple[str, ...]:
     return tuple(store.splits[split])
 
 
-class _Field:
-    """The scores of one target, a sample after another."""
-
-    def __init__(self, measured: PredictedSamples, name: str, columns: tuple[int, ...]) -> None:
-        first = measured.models.first
-        scales = [first.normaliser.targets.scale[column] for column in columns]
-        self._columns, self._errors, self._band = list(columns), Scores(), Scores()
-        self._unit = next(t.unit for t in first.schema.targets if t.name == name)
-        training = measured.training
-        apart = [one.differing(self._columns) for one in training]
-        self._scale = fit_band_scale(
-            [np.linalg.norm(one.residuals(self._columns), axis=1) for one in training],
-            [one.known for one in training],
-            None if len(measured.models) == 1 else [own for own in apart if own is not None],
-            math.hypot(*scales),
-        )
-
-    def add(self, one: PredictedSample) -> None:
-        residuals, size = (
-            one.residuals(self._columns),
-            float(np.abs(one.truth[:, self._columns].astype(np.float64)).sum()),
-        )
-        if size > 0:
-            self._errors[one.name] = _stored(float(np.abs(residuals).sum() / size))
-        few = one.described
-        scale = self._scale.at(few.known, few.differing(self._columns))
-        self._band[one.name] = _stored(band_score(residuals[: len(scale)], scale))
-
-    def scores(self) -> FieldScores:
-        return FieldScores(self._errors, self._band, self._scale, self._unit)
+def _scaled(
+    models: Ensemble, names: Mapping[str, tuple[int, ...]], training: Sequence[PredictedSample]
+) -> dict[str, ScaledField]:
+    return {name: ScaledField.fitted(models, columns, training) for name, columns in names.items()}
 
 
-class _Forces:
-    """The residuals of coefficients, a sample after another."""
+def _field_scores(
+    name: str, field: ScaledField, scores: Mapping[str, SampleScores], schema: Schema
+) -> FieldScores:
+    both = {sample: own.fields[name] for sample, own in scores.items()}
+    return FieldScores(
+        {sample: _stored(error) for sample, (error, _) in both.items() if error is not None},
+        {sample: _stored(band) for sample, (_, band) in both.items()},
+        field.scale,
+        next(target.unit for target in schema.targets if target.name == name),
+    )
 
-    def __init__(self, bodies: Bodies) -> None:
-        self._bodies = bodies
-        self._residuals: dict[str, Scores] = {name: {} for name in SHOWN}
-        self._predicted: dict[str, Scores] = {name: {} for name in SHOWN}
-        self._used: list[Body] = []
-        self._left_out: dict[str, str] = {}
 
-    def add(self, sample: str, values: NDArray[Any]) -> None:
-        try:
-            body = self._bodies.read(sample)
-            true = body.coefficients(body.truth)
-        except (ValueError, OSError) as error:
-            self._left_out[sample] = str(error)
-            return
-        predicted = body.coefficients(values) if np.isfinite(values).all() else {}
-        for name, residuals in self._residuals.items():
-            value = predicted.get(name, math.inf)
-            residuals[sample] = _stored(value - true[name])
-            self._predicted[name][sample] = _stored(value)
-        self._used.append(body)
+def _force_scores(scores: Mapping[str, SampleScores]) -> ForceScores:
+    """The residuals of coefficients, sample by sample; ValueError where no sample has any."""
+    left_out = {name: own.forces for name, own in scores.items() if isinstance(own.forces, str)}
+    used = {n: own.forces for n, own in scores.items() if isinstance(own.forces, SampleForces)}
+    if not used:
+        raise ValueError(next(iter(left_out.values())))
+    predicted = {
+        name: {sample: own.predicted.get(name, math.inf) for sample, own in used.items()}
+        for name in SHOWN
+    }
+    first = next(iter(used.values()))
+    axes = first.reference.axes
+    references = [own.reference for own in used.values()]
+    return ForceScores(
+        residuals={
+            name: {sample: _stored(value - used[sample].true[name]) for sample, value in of.items()}
+            for name, of in predicted.items()
+        },
+        ranges={name: own for name in _REFERENCE if (own := _range(references, name)) is not None},
+        drag=_three(axes[0]),
+        lift=_three(axes[2]),
+        mirror=first.reference.mirror,
+        conventions={
+            name: tuple(sorted({getattr(own.conventions, name).value for own in used.values()}))
+            for name in ("pressure", "shear", "traction")
+        },
+        definition=first.definition,
+        left_out=left_out,
+        predicted={
+            name: {sample: _stored(value) for sample, value in of.items()}
+            for name, of in predicted.items()
+        },
+    )
 
-    def scores(self) -> ForceScores:
-        if not self._used:
-            raise ValueError(next(iter(self._left_out.values())))
-        first = self._used[0]
-        axes = first.reference.axes
-        return ForceScores(
-            residuals=self._residuals,
-            ranges={name: own for name in _REFERENCE if (own := self._range(name)) is not None},
-            drag=_three(axes[0]),
-            lift=_three(axes[2]),
-            mirror=first.reference.mirror,
-            conventions={
-                name: tuple(sorted({getattr(b.conventions, name).value for b in self._used}))
-                for name in ("pressure", "shear", "traction")
-            },
-            definition=first.definition,
-            left_out=self._left_out,
-            predicted=self._predicted,
-        )
 
-    def _range(self, name: str) -> tuple[float, float] | None:
-        values = [getattr(body.reference, name) for body in self._used]
-        known = [float(value) for value in values if value is not None]
-        return (min(known), max(known)) if known else None
+def _range(references: Sequence[FlowReference], name: str) -> tuple[float, float] | None:
+    known = [float(v) for one in references if (v := getattr(one, name)) is not None]
+    return (min(known), max(known)) if known else None
 
 
 def _three(axis: NDArray[Any]) -> tuple[float, float, float]:

@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slipstream.core.engine import Where, as_engine
 from slipstream.core.runtime import derive_seed
 from slipstream.data.store import Store, data_hash, split_hash
 from slipstream.evaluation.calibration import percent
@@ -29,13 +31,14 @@ from slipstream.inference.likeness_score import POINTS, Neighbourhood, describe
 from slipstream.inference.mesh_fields import MeshFields
 from slipstream.inference.oddities import far_out
 from slipstream.inference.predict import recipe_of
+from slipstream.inference.sample_scores import Describing, WorkerSamples, describe_sample
+from slipstream.inference.stored_predictions import PredictedSamples
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.ensemble import Ensemble
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.likeness_file import NAME, Likeness, read_likeness, write_likeness
 from slipstream.runs.model_file import TrainedModel, load_model, model_path
 from slipstream.runs.recipe import Recipe
-from slipstream.runs.stored_sample import StoredSample
 
 if TYPE_CHECKING:
     from slipstream.inference.calibrate import CalibrationRequest
@@ -47,6 +50,7 @@ FEWEST_HELD_OUT = 19
 """With fewer held-out samples no rank among them is as rare as ALARMS."""
 NAMED = 3
 Watch = Callable[[int, int], None]
+Described = Callable[[Sequence[str]], list[NDArray[Any]]]
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,10 @@ class MeshLikeness:
 
 
 def measure_likeness(
-    trained: TrainedModel, store: Store, split: str, watch: Watch = lambda done, total: None
+    trained: TrainedModel, store: Store, split: str, described: Described | None = None
 ) -> Likeness:
-    """Describe the training samples, at most 512, and score those of a held-out split.
+    """Describe the training samples, at most 512, and score those of a held-out split; `described`
+    gives the descriptions of samples by their names where they are not to be made here.
 
     ValueError where the training split has less than 2 samples, or the held-out one none.
     """
@@ -85,13 +90,8 @@ def measure_likeness(
             f"{store.path} must have 2 training samples and one in its split {split!r}, got"
             f" {len(training)} and {len(held_out)}"
         )
-    rows = []
-    for done, name in enumerate((*training, *held_out), start=1):
-        sample = StoredSample(store, name)
-        # Rows are stored in random order: the first ones are a random subset.
-        rows.append(describe(trained, sample.points(0, min(POINTS, sample.count))))
-        watch(done, len(training) + len(held_out))
-    descriptions = np.stack(rows)
+    described = described or partial(_describe_here, trained, store)
+    descriptions = np.stack(described((*training, *held_out)))
     known = descriptions[: len(training)]
     return Likeness(
         weights=weights_hash(dict(trained.model.named_parameters())),
@@ -107,18 +107,41 @@ def measure_likeness(
 
 
 def calibrate_likeness(
-    runs: Sequence[RunFolder], request: CalibrationRequest, watch: Watch = lambda done, total: None
+    runs: Sequence[RunFolder],
+    request: CalibrationRequest,
+    watch: Watch = lambda done, total: None,
+    engine: Where = None,
 ) -> Path:
-    """Measure and write the likeness file of the first of some runs by their paths.
+    """Measure and write the likeness file of the first of some runs by their paths; on an `engine`
+    each sample is a task.
 
     For several runs one that this run has already stays: it may be of a larger split.
     """
     run = min(runs, key=lambda one: one.path)
     if len(runs) > 1 and not lacks_likeness(run):
         return run.path / NAME
-    trained = load_model(run.path, device=request.device)
-    store = open_data_of(trained, request.store, run)
-    return write_likeness(run.path, measure_likeness(trained, store, request.split, watch))
+    with as_engine(engine) as on:
+        trained = load_model(run.path, device="cpu" if on else request.device)
+        store = open_data_of(trained, request.store, run)
+        described: Described = partial(_describe_here, trained, store, watch=watch)
+        if on is not None:
+            there = WorkerSamples.of(Ensemble((trained,)), [run], store, request.device)
+            described = partial(there.in_order, on, Describing(there), watch=watch)
+        likeness = measure_likeness(trained, store, request.split, described)
+    return write_likeness(run.path, likeness)
+
+
+def _describe_here(
+    trained: TrainedModel,
+    store: Store,
+    names: Sequence[str],
+    watch: Watch = lambda done, total: None,
+) -> list[NDArray[Any]]:
+    opened, rows = PredictedSamples(Ensemble((trained,)), store), []
+    for done, name in enumerate(names, start=1):
+        rows.append(describe_sample(opened, name))
+        watch(done, len(names))
+    return rows
 
 
 def lacks_likeness(run: RunFolder) -> bool:

@@ -100,12 +100,16 @@ def predict_many(
     The judge says whether meshes are like the training, and fails others where it is strict. `runs`
     are the folders that the models are of, for the records.
     """
-    job = _Job(as_ensemble(models), outputs, wishes or Wishes(), judge, runs)
+    job = Job(as_ensemble(models), outputs, wishes or Wishes(), judge, runs)
     for mesh in meshes:
         try:
             yield job.run(mesh, choices(mesh))
         except (ValueError, OSError) as error:
-            yield MeshResult(mesh.name, "failed", reason=_sentence(error))
+            yield failure(mesh, error)
+
+
+def failure(mesh: MeshInput, error: ValueError | OSError) -> MeshResult:
+    return MeshResult(mesh.name, "failed", reason=_sentence(error))
 
 
 def earlier_outputs(records: Path) -> set[str]:
@@ -115,7 +119,9 @@ def earlier_outputs(records: Path) -> set[str]:
     return {str((records.parent / file).resolve()) for file in files}
 
 
-class _Job:
+class Job:
+    """Predicts one mesh after another into a folder."""
+
     def __init__(
         self,
         models: Ensemble,
@@ -129,26 +135,37 @@ class _Job:
         self._models, self._outputs, self._wishes = models, outputs, wishes
         self._runs = tuple(str(run.absolute()) for run in runs)
         self._weights = models.weights
-        records = read_records(outputs.records) if outputs.records.is_file() else []
+        self.read_records()
+
+    def read_records(self) -> None:
+        """Other processes may have written some since."""
+        file = self._outputs.records
+        records = read_records(file) if file.is_file() else []
         self._last = {row["files"][0]: row for row in records if row["kind"] in (_BEGUN, DONE)}
 
-    def run(self, mesh: MeshInput, choices: Choices) -> MeshResult:
-        target = self._outputs.target(mesh)
-        regions = regions_of(recipe_of(self._models.first), choices.inputs)
-        file = planned_file(mesh.path, target, regions)
-        stem = file.with_suffix("")
-        files = [file, *self._wishes.files(stem)]
-        twice = [str(path) for path in files if files.count(path) > 1]
-        if twice:
-            raise ValueError(f"files of --points must have different names, got {twice[0]} twice")
-        key = self._key(mesh, choices)
-        paths = [os.path.relpath(path, self._outputs.folder) for path in files]
-        last = self._last.get(paths[0])
+    def begun(self, mesh: MeshInput, choices: Choices) -> bool:
+        """Whether a file of a mesh is there."""
+        return any(file.exists() for file in self._files(mesh, choices)[1])
+
+    def kept(self, mesh: MeshInput, choices: Choices) -> MeshResult | None:
+        """The result of a mesh that was predicted so before, None where it must be predicted;
+        ValueError where a file is there that must not be replaced."""
+        file, files = self._files(mesh, choices)
+        key, last = self._key(mesh, choices), self._last.get(self._path(file))
         if last and last["kind"] == DONE and last["key"] == key and self._there(last["files"]):
             if not self._outputs.overwrite:
                 kept = replace(_result(last["result"]), status="kept", file=str(file))
                 return replace(kept, likeness=self._likeness_again(mesh, choices, kept.likeness))
         self._check_free(files, last)
+        return None
+
+    def run(self, mesh: MeshInput, choices: Choices) -> MeshResult:
+        kept = self.kept(mesh, choices)
+        if kept is not None:
+            return kept
+        file, files = self._files(mesh, choices)
+        paths, key = [self._path(one) for one in files], self._key(mesh, choices)
+        about = {"name": mesh.name, "key": key, "files": paths}
         first = self._wishes.for_prediction(choices)
         prediction = predict(self._models, mesh.path, choices=first)
         likeness = self._likeness(mesh, prediction.inputs)
@@ -157,11 +174,12 @@ class _Job:
         remesh = self._wishes.other_clouds(self._models, prediction, choices)
         if remesh is not None:
             numbers, extra = {**numbers, "remesh": remesh.to_json()}, {**extra, **remesh.arrays()}
-        about = {"name": mesh.name, "key": key, "files": paths}
         append_record(self._outputs.records, _BEGUN, about)
+        stem = file.with_suffix("")
         beside = [
             str(path) for path in self._wishes.carry_out(self._models, prediction, stem, choices)
         ]
+        target = self._outputs.target(mesh)
         write_prediction_mesh(prediction, target, extra=extra, overwrite=True)
         result = replace(
             _predicted(mesh, prediction),
@@ -173,6 +191,19 @@ class _Job:
         )
         append_record(self._outputs.records, DONE, {**about, "result": asdict(result)})
         return result
+
+    def _files(self, mesh: MeshInput, choices: Choices) -> tuple[Path, list[Path]]:
+        """The file of a mesh, and it with all that are beside it."""
+        regions = regions_of(recipe_of(self._models.first), choices.inputs)
+        file = planned_file(mesh.path, self._outputs.target(mesh), regions)
+        files = [file, *self._wishes.files(file.with_suffix(""))]
+        twice = [str(path) for path in files if files.count(path) > 1]
+        if twice:
+            raise ValueError(f"files of --points must have different names, got {twice[0]} twice")
+        return file, files
+
+    def _path(self, file: Path) -> str:
+        return os.path.relpath(file, self._outputs.folder)
 
     def _likeness(self, mesh: MeshInput, inputs: MeshFields) -> MeshLikeness | None:
         """ValueError where the judge is strict and the mesh is not like the training."""
@@ -199,8 +230,7 @@ class _Job:
     def _check_free(self, files: Sequence[Path], last: Mapping[str, Any] | None) -> None:
         own = set(last["files"]) if last and last["kind"] == _BEGUN else set()
         for file in files:
-            path = os.path.relpath(file, self._outputs.folder)
-            if file.exists() and not self._outputs.overwrite and path not in own:
+            if file.exists() and not self._outputs.overwrite and self._path(file) not in own:
                 raise ValueError(
                     f"out must be a new file, got {file}, which exists (--overwrite replaces it)"
                 )

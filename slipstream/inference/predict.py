@@ -27,6 +27,10 @@ from slipstream.runs.tokens import Tokens
 Precision = Literal["fp32", "bf16"]
 
 
+def unwatched(done: int, total: int) -> None:
+    """Nobody is told: subsets, for one, are no equal parts of the work."""
+
+
 @dataclass(frozen=True)
 class Choices:
     """How a prediction is made. Only `inputs` and `density` change the result."""
@@ -38,7 +42,7 @@ class Choices:
     """Points taken at a time; chosen by the device if None."""
     place: Parked = "auto"
     """Where chunks wait between two sweeps."""
-    watch: Watch = field(default=lambda done, total: None, compare=False)
+    watch: Watch = field(default=unwatched, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("density", self.density, get_args(Density))
@@ -130,7 +134,7 @@ def encode_fields(models: Ensemble, fields: MeshFields, choices: Choices) -> tup
         chosen = token_points(fields.points, recipe_of(trained).points.draw.most, choices.density)
         with _precision(trained, choices):
             if chosen.subsets:
-                several.append(mean_tokens(replace(streaming, watch=_unwatched), fields, chosen))
+                several.append(mean_tokens(replace(streaming, watch=unwatched), fields, chosen))
             else:
                 several.append(streaming.encode(fields.as_points(), chosen.text))
     return tuple(several)
@@ -153,10 +157,6 @@ def decode_fields(
         plan = f"{fields.points:,} points decoded by {own.note}"
         several.append(MemberFields(values, own, plan))
     return make_prediction(models, source, fields, several, choices.inputs)
-
-
-def _unwatched(done: int, total: int) -> None:
-    """Subsets are no equal parts of the work."""
 
 
 def _share_of(watch: Watch, number: int, models: Ensemble) -> Watch:

@@ -84,10 +84,10 @@ class PredictedSamples:
     """Predicts samples, and once some of the training."""
 
     def __init__(self, models: Ensemble, store: Store) -> None:
-        self.models, self._store = models, store
+        self.models, self.store = models, store
 
     def sample(self, name: str) -> PredictedSample:
-        sample, first = StoredSample(self._store, name), self.models.first
+        sample, first = StoredSample(self.store, name), self.models.first
         several = np.stack([predict_stored(one, sample).numpy() for one in self.models.members])
         truth = sample.rows(0, sample.count).targets[0].numpy()
         few = sample.rows(0, min(BAND_POINTS, sample.count)).features
@@ -95,9 +95,13 @@ class PredictedSamples:
         known = known_at_points(first, mean, None if few is None else few[0])
         return PredictedSample(name, several, truth, known)
 
+    def training_names(self) -> list[str]:
+        """Some samples of the training, evenly over the split."""
+        names = self.store.splits["train"]
+        chosen = np.unique(np.linspace(0, len(names) - 1, MOST_TRAINING).round().astype(int))
+        return [names[k] for k in chosen]
+
     @cached_property
     def training(self) -> list[PredictedSample]:
-        """Some samples of the training, evenly over the split, and the first points of each."""
-        names = self._store.splits["train"]
-        chosen = np.unique(np.linspace(0, len(names) - 1, MOST_TRAINING).round().astype(int))
-        return [self.sample(names[k]).first(MOST_POINTS) for k in chosen]
+        """The first points of each of these."""
+        return [self.sample(name).first(MOST_POINTS) for name in self.training_names()]

@@ -2,7 +2,8 @@
 
 trainer        the loop; state: checkpoints of it; optim, losses: one step
 session        a run from its folder to its outcome: what `slipstream train` does
-study          variants x seeds x experiments, a process for each run
+study          variants x seeds x experiments; study_cells: a process for each run;
+               study_on_engine: on the workers of an engine
 forecast       trainings on nested subsets; learning_curve: what they say of more samples;
                forecast_answer: how many more a target takes
 data           the store of a run, and its loaders

@@ -82,6 +82,28 @@ def test_a_folder_with_a_table(run: Path, designs: Path, command: Command) -> No
         "slipstream_parameters"][0]  # fmt: skip
 
 
+def test_meshes_are_tasks_of_an_engine(
+    run: Path, designs: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files, results and their order are those of one process; what is there stays."""
+    monkeypatch.chdir(designs.parent)
+    how = ("--parameters", "designs.csv", "--forces", "--area", 3.5, "--device", "cpu", "--json")
+    on = ("--on", "processes:1")
+    shown = [command("predict", run, "designs", "--out", out, *how, *more)
+             for out, more in (("here", ()), ("there", on))]  # fmt: skip
+    assert [one.code for one in shown] == [1, 1]
+    here, there = (one.out.replace("there/", "here/") for one in shown)
+    assert json.loads(there) == json.loads(here)
+    for file in Path("here").rglob("*.vtp"):
+        assert file.read_bytes() == Path("there", file.relative_to("here")).read_bytes()
+    assert not list(Path("there").glob(".engine-*"))
+    Path("designs/c.stl").unlink()
+    again = command("predict", run, "designs", "--out", "there", *how, *on)
+    assert [row["status"] for row in json.loads(again.out)["predictions"]] == ["kept", "kept"]
+    other = command("predict", run, "designs/a.stl", "--out", "there", "--set", "U_inf=9", *on)
+    assert other.code == 2 and "a.vtp, which exists (--overwrite replaces it)" in other.err
+
+
 def test_the_table_of_a_terminal(run: Path, designs: Path, command: Command) -> None:
     out = designs.parent / "out"
     said = command("predict", run, designs / "a.stl", designs / "wide", "--out", out, "--set",

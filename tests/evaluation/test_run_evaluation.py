@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,27 @@ def test_all_runs_are_pictured_on_the_median_sample_of_the_baseline(runs: list[R
     assert others[2][1] != errors[2][1], "left to itself, the first would have another"
     assert all(prediction_file(run, errors[2][1]).is_file() for run in runs)
     assert [len(row.slices) for row in rows] == [2, 0, 2, 2]
+
+
+def test_runs_are_tasks_of_an_engine(runs: list[RunFolder], study: Path) -> None:
+    """The first of the baseline says of which sample the pictures of all others are."""
+    edit_file(runs[3].model_file, lambda _, tensors: tensors["head.bias"].add_(3))
+    for run in runs:
+        shutil.copytree(run.path, study.parent / "other" / run.path.relative_to(study))
+    here = evaluate_runs(reversed(runs), CPU)
+    others = [RunFolder(study.parent / "other" / run.path.relative_to(study)) for run in runs]
+    watched = list[int]()
+    with ThreadPoolExecutor(2) as executor:
+        there = evaluate_runs(
+            reversed(others), CPU, lambda _, done, total: watched.append(done), executor
+        )
+    assert there == here and watched == [1, 2, 3, 4]
+    assert all(len(read_evaluations(run)) == 1 for run in others)
+    (sample,) = here[0].pictures
+    for one, other in zip(runs, others, strict=True):
+        files = [prediction_file(run, sample).read_bytes() for run in (one, other)]
+        assert files[0] == files[1]
+        assert not list(other.path.glob(".engine-*"))
 
 
 def test_the_prediction_is_that_of_the_model_on_every_point(run: RunFolder) -> None:

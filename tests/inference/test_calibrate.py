@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,12 @@ import pytest
 import torch
 
 from slipstream.data.store import open_store
+from slipstream.evaluation.sample_bodies import ForceRequest
 from slipstream.inference.bands import known_at_points
 from slipstream.inference.bounds import bound_of, why_no_interval
+from slipstream.inference.calibrate import CalibrationRequest, calibrate
 from slipstream.inference.densities import token_points
+from slipstream.inference.likeness import calibrate_likeness
 from slipstream.inference.predict import predict
 from slipstream.inference.stored_predictions import predict_stored
 from slipstream.runs.calibration_file import (
@@ -26,6 +30,7 @@ from slipstream.runs.calibration_file import (
     write_calibration,
 )
 from slipstream.runs.checkpoint import weights_hash
+from slipstream.runs.folder import RunFolder
 from slipstream.runs.model_file import load_model, write_model
 from slipstream.runs.stored_sample import StoredSample
 from slipstream.runs.tokens import Tokens
@@ -112,6 +117,20 @@ def test_scores_are_errors_by_hand(made: Path, run: Path, command: Command) -> N
     assert shown["bands"]["p"]["value"] == pytest.approx(
         typical * max(s for s in calibration.fields["p"].band.values() if s is not None)
     )
+
+
+def test_samples_are_tasks_of_an_engine(made: Path) -> None:
+    """Of one run and of two; what is measured is the same, and so is the likeness file."""
+    forces = ForceRequest(made.parent / "raw", {"area": AREA, "density": DENSITY, "speed": SPEED})
+    request = CalibrationRequest(split="test", device="cpu", forces=forces)
+    watched = list[tuple[int, int]]()
+    with ThreadPoolExecutor(2) as executor:
+        there = calibrate([RunFolder(made)], request, lambda *w: watched.append(w), executor)
+        likeness = calibrate_likeness([RunFolder(made)], request, engine=executor).read_bytes()
+    assert there == calibrate([RunFolder(made)], request)
+    assert list(there.fields["p"].errors) == ["4", "5", "6"] and watched[-1] == (3, 3)
+    assert likeness == calibrate_likeness([RunFolder(made)], request).read_bytes()
+    (made / "likeness.safetensors").unlink()
 
 
 def test_samples_are_predicted_as_predict_does(surface_run: Path) -> None:

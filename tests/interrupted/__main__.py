@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
+from slipstream.core.runtime import commit, package_version, versions
+
+from .cluster_trial import run_trial
 from .commands import COMMANDS, write_meshes
+from .engine_overhead import measure_overhead
 from .moments import Attempt, draw_moments, interrupt, leave_alone
 
 ISSUED = ("train", "study", "ingest", "evaluate")
@@ -24,7 +30,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--others", type=int, default=6, help="moments of each other command")
     parser.add_argument("--commands", default=",".join(COMMANDS), help="with commas between")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--engine", type=Path, help="instead: a Dask cluster; the record's file")
     options = parser.parse_args(arguments)
+    if options.engine is not None:
+        return try_cluster(options.engine, options.seed)
     started, failures = time.monotonic(), 0
     print(f"{'command':10}{'signal':9}{'to':9}{'count':>6}  {'how it ended':58}bytes")
     with tempfile.TemporaryDirectory() as name:
@@ -41,6 +50,20 @@ def main(arguments: Sequence[str]) -> int:
             failures += sum(bool(attempt.problems) for attempt in attempts)
     print(f"{failures} failures, {time.monotonic() - started:.0f} s, seed {options.seed}")
     return int(failures > 0)
+
+
+def try_cluster(record: Path, seed: int) -> int:
+    """The cost of engines; an ingest of 60 files and a study of 8 runs on a cluster of three."""
+    with tempfile.TemporaryDirectory() as name:
+        rows = [measure_overhead(on, Path(name)) for on in ("processes:2", "dask:local:2")]
+        rows += run_trial(Path(name), seed=seed)
+    for row in rows:
+        print(row, flush=True)
+    about = {"command": "python -m tests.interrupted --engine", "seed": seed, "workers": 3,
+             "time": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(),
+             "dask": package_version("dask"), "versions": versions()}  # fmt: skip
+    record.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+    return int(not all(row.get("equal", True) for row in rows))
 
 
 def print_rows(command: str, attempts: Sequence[Attempt]) -> None:

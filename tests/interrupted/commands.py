@@ -88,9 +88,9 @@ COMMANDS = {
 }
 
 
-def write_meshes(given: Path) -> None:
+def write_meshes(given: Path, count: int = MESHES) -> None:
     """The raw data of `ingest`."""
-    for number in range(MESHES):
+    for number in range(count):
         mesh = with_fields(ball(1 + 0.1 * number))
         # Text, which VTK reads in a process of its own.
         save(mesh, given / "raw" / f"body_{number}.vtk", binary=False)

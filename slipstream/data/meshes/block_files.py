@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from itertools import count
 from pathlib import Path
 
-from slipstream.core.files import naming, publish, sync_folder
+from slipstream.core.files import naming, process_number, publish, sync_folder
 from slipstream.core.locks import is_locked, take_lock
 from slipstream.data.meshes.blocks import members_of
 
@@ -35,7 +35,7 @@ def write_with_blocks(
     _remove_left(path)
     replaced = _folder_of(path, keep)
     final = _free_folder(path)
-    folder = path.with_name(f".{path.name}.{os.getpid()}.blocks")
+    folder = path.with_name(f".{path.name}.{process_number()}.blocks")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:

@@ -15,7 +15,6 @@ checks       whether a store agrees with its manifest; manifest_checks: and that
 identity     hashes of data and splits
 outliers     samples unlike the others; constant_targets: targets that nothing can be learned from;
              quantities: the fields as these two count them
-pool         a task over many items, by processes or threads
 """
 
 from slipstream.data.store.checks import check_store

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from slipstream.core.files import read_json
+from slipstream.core.pool import run_tasks
 from slipstream.data.store.cloud import Rows, check_finite_rows
 from slipstream.data.store.fields import Schema
 from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
@@ -21,7 +22,6 @@ from slipstream.data.store.point_store import (
     sample_file,
     stored_blocks,
 )
-from slipstream.data.store.pool import run_tasks
 from slipstream.data.store.statistics import statistics_of
 
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from slipstream.core.checks import check_whole
+from slipstream.core.engine import Engine, Where, as_engine
 from slipstream.core.files import remove_partials, sync_folder
 from slipstream.core.memory import array_bytes, machine_memory
+from slipstream.core.pool import Results, run_on, run_tasks
 from slipstream.data.store.cloud import RowBlocks
 from slipstream.data.store.manifest import (
     MANIFEST_NAME,
@@ -30,7 +32,6 @@ from slipstream.data.store.manifest import (
     write_manifest,
 )
 from slipstream.data.store.point_store import sample_file, write_sample
-from slipstream.data.store.pool import run_tasks
 from slipstream.data.store.source import Source
 from slipstream.data.store.source_files import check_agreement, describe_files, have_changed
 from slipstream.data.store.splits import FRACTIONS, resolve_splits
@@ -76,17 +77,19 @@ def ingest(
     fractions: Mapping[str, float] = FRACTIONS,
     hash_files: bool = True,
     progress: Callable[[IngestProgress], None] | None = None,
+    engine: Where = None,
 ) -> IngestSummary:
     """Write every sample of the source into a store, or every n-th from i for `shard` = (i, n).
 
     `workers` processes hold one sample each; with 1 this process does the work, in `threads`
-    threads, for sources that wait for a GPU. Splits are the source's, or drawn by `fractions`: a
-    sample that the store has already stays in its split. Bad samples are left out, with the reason
-    in the manifest. Shards may run anywhere, at any time, into one shared folder (or into folders
-    that are copied together afterwards); `merge` then makes the manifest. Samples already in the
-    store are kept, so the same call again finishes an interrupted ingest, adds new samples of the
-    source, tries bad samples again and rewrites those whose files have changed (source_files.py
-    says how changes are noticed).
+    threads, for sources that wait for a GPU. An `engine` takes the samples in place of both, to
+    workers that must see the folders of store and source by the same absolute paths. Splits are the
+    source's, or drawn by `fractions`: a sample that the store has already stays in its split. Bad
+    samples are left out, with the reason in the manifest. Shards may run anywhere, at any time,
+    into one shared folder (or into folders that are copied together afterwards); `merge` then makes
+    the manifest. Samples already in the store are kept, so the same call again finishes an
+    interrupted ingest, adds new samples of the source, tries bad samples again and rewrites those
+    whose files have changed (source_files.py says how changes are noticed).
 
     Raises ValueError, having written nothing, when the store was made with other fields, options or
     seed, when ids and splits do not fit, when another process works on the same shard, or when no
@@ -96,6 +99,7 @@ def ingest(
     check_whole("workers", workers, 1)
     check_whole("threads", threads, 1)
     _check_shard(shard)
+    store = store if engine is None else store.absolute()
     ids = _checked_ids(source.ids())
     unfinished = Unfinished(store)
     before = unfinished.manifest()
@@ -111,7 +115,10 @@ def ingest(
         try:
             task = _Task(source, store, origin, work, hash_files, frozenset(changed))
             todo = [sample for sample in mine if sample not in kept]
-            with closing(run_tasks(task, todo, workers, threads=threads)) as results:
+            with ExitStack() as stack:
+                on = stack.enter_context(as_engine(engine))
+                results = _results(on, task, todo, workers, threads)
+                stack.enter_context(closing(results))
                 entries, bad = _collect(results, len(mine), kept, progress or (lambda event: None))
             unfinished.drop(work)
             _finish(unfinished, shard, Part(origin, splits, entries, bad))
@@ -120,6 +127,21 @@ def ingest(
             raise
     written = tuple(sample for sample in mine if sample in entries and sample not in kept)
     return IngestSummary(written, tuple(kept), dict(sorted(bad.items())))
+
+
+def _results(
+    engine: Engine | None, task: _Task, samples: Sequence[str], workers: int, threads: int
+) -> Results[str, SampleEntry | str]:
+    """On an engine, the work folder is new, so a worker that sees it sees the store; so with the
+    source, where it sees the files of a sample."""
+    if engine is None or engine.processes is not None:
+        own = None if engine is None else engine.processes
+        return run_tasks(task, samples, own or workers, threads=threads)
+    files: Sequence[Path] = ()
+    for sample in samples[:1]:
+        with suppress(Exception):  # of the source's own code, as when a file is gone
+            files = list(task.source.files(sample).values())
+    return run_on(engine, task, samples, task.work, files=files, named=task.store)
 
 
 def _finish(unfinished: Unfinished, shard: tuple[int, int], part: Part) -> None:

@@ -10,7 +10,7 @@ arrays are plain npy files: numpy.load(..., mmap_mode="r") opens them without th
 
 from __future__ import annotations
 
-import os
+import uuid
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -171,7 +171,8 @@ def write_sample(
     few times `bucket_bytes` and the largest block, not by the sample.
     """
     check_sample_id(sample)
-    aside, spill = (work / f"{sample}.{os.getpid()}.{end}" for end in ("partial", "keys"))
+    mine = f"{sample}.{uuid.uuid4().hex}"  # another worker may write the same sample
+    aside, spill = (work / f"{mine}.{end}" for end in ("partial", "keys"))
     shape = (cloud.rows, schema.width)
     statistics, crc = StreamingStatistics(), 0
     with ExitStack() as stack:
