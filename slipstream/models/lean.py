@@ -33,9 +33,9 @@ CHUNK = {"cpu": 1 << 15}
 CHUNK_ELSEWHERE = 1 << 18
 """Points of a chunk, which is all that a step on it holds besides what is kept: in bf16 about two
 gigabytes a layer of width 256 on a GPU, where smaller ones wait for the host: it launched the
-kernels of a step in 51 ms, and an H200 computed 262,144 points in 37 (2026-11-15, 2026-11-18). On a CPU a thread alone takes 16,384 points a tenth faster,
-but where two threads share their cores with other programs, smaller chunks cost up to twice the
-time (2026-11-19)."""
+kernels of a step in 51 ms, and an H200 computed 262,144 points in 37 (2026-11-15, 2026-11-18). On
+a CPU a thread alone takes 16,384 points a tenth faster, but where two threads share their cores
+with other programs, smaller chunks cost up to twice the time (2026-11-19)."""
 
 Tensors = tuple[Tensor | None, ...]
 
