@@ -195,6 +195,7 @@ def test_sums_are_fp32_and_tokens_as_the_values(dtype: torch.dtype, impl: Any) -
 
 @pytest.mark.parametrize("impl", ["chunked", "reference"])
 @pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.untraced
 def test_sums_of_many_chunks_in_bf16(impl: Any, autocast: bool) -> None:
     """In bf16 sums over 2,048 chunks would be off by 0.3 to 0.6."""
     case = Case(points=2048 * 4)
@@ -315,6 +316,7 @@ def test_masked_slots_leave_finite_gradients(masked: float) -> None:
         assert gradient.isfinite().all(), name
 
 
+@pytest.mark.untraced
 def test_operators_pass_opcheck() -> None:
     tensors = {name: t.float().requires_grad_() for name, t in Case(points=20).tensors().items()}
     query, values, tokens = tensors["query"], tensors["values"], tensors["tokens"]

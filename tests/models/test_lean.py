@@ -70,6 +70,7 @@ def test_lean_is_normal_in_any_chunks(variant: str, impl: str) -> None:
 
 @pytest.mark.parametrize("variant", ["baseline", "untied-ln"])
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.untraced
 def test_single_precision_is_as_near_to_fp64_as_normal(variant: str, dtype: str) -> None:
     """In many chunks, over several clouds: a single number is near by chance.
 
@@ -95,6 +96,7 @@ def test_single_precision_is_as_near_to_fp64_as_normal(variant: str, dtype: str)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.untraced
 def test_lean_keeps_one_tensor_of_every_layer(variant: str, small_chunks: None) -> None:
     """And of frozen variants the query, of others nothing: not even the lifted points."""
     kept = {}
@@ -257,6 +259,7 @@ print("compiled by chunks")
 """
 
 
+@pytest.mark.untraced
 def test_the_steps_on_a_chunk_are_compiled() -> None:
     """One graph each; other numbers of points and of chunks need no other graphs."""
     done = subprocess.run(
