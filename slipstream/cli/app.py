@@ -35,6 +35,7 @@ COMMANDS = {
     "report": "slipstream.cli.report:report",
     "predict": "slipstream.cli.predict:predict",
     "compare": "slipstream.cli.compare:compare",
+    "export": "slipstream.cli.export:export",
     "model": "slipstream.cli.model:model",
     "variants": "slipstream.cli.machine:variants",
     "doctor": "slipstream.cli.machine:doctor",

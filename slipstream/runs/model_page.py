@@ -23,8 +23,8 @@ def model_page(trained: TrainedModel) -> str:
     """What the model is, what it takes and gives, how dense its points were, what is lacking."""
     parts: list[tuple[str, Lines]] = [
         (trained.config.name, _identity(trained)),
-        ("It takes", _inputs(trained)),
-        ("It gives", _outputs(trained)),
+        ("It takes", input_lines(trained)),
+        ("It gives", output_lines(trained)),
     ]
     if trained.recipe is not None:
         parts.append(("Points of the training", _points(trained.recipe)))
@@ -110,7 +110,8 @@ def _data_text(recipe: Recipe) -> str:
     return f"{count:,} sample{'' if count == 1 else 's'} of {data}"
 
 
-def _inputs(trained: TrainedModel) -> Lines:
+def input_lines(trained: TrainedModel) -> Lines:
+    """How each field of coords and features is made, in the order of the columns."""
     schema, recipe = trained.schema, trained.recipe
     lines: Lines = []
     for field in schema.coords:
@@ -151,7 +152,8 @@ def _coordinates(recipe: Recipe) -> list[str]:
     return sentences
 
 
-def _outputs(trained: TrainedModel) -> Lines:
+def output_lines(trained: TrainedModel) -> Lines:
+    """What each target is, in the order of the columns."""
     recipe = trained.recipe
     lines: Lines = []
     for number, field in enumerate(trained.schema.targets):
