@@ -1,0 +1,1 @@
+"""Models of other packages: `accelerate` computes their physics attention by our kernels."""
