@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -65,11 +67,15 @@ def test_outputs_and_gradients_in_fp64_and_back_to_the_bit(slices: int) -> None:
     keys, kind = list(model.state_dict()), type(model.blocks[0].Attn)
     report = slipstream.accelerate(model)
     replaced_all(report, 2)
-    assert report.replaced[0].attention.epsilon == 1e-5 and report.replaced[0].name == "blocks.0.Attn"
+    assert (
+        report.replaced[0].attention.epsilon == 1e-5 and report.replaced[0].name == "blocks.0.Attn"
+    )
     assert "2 of 2" in str(report) and "chunked" in str(report)
     found = everything(model, x)
     assert_close(found, before)
-    assert any(not torch.equal(found[name], before[name]) for name in before)  # it was computed anew
+    assert any(
+        not torch.equal(found[name], before[name]) for name in before
+    )  # it was computed anew
     assert list(model.state_dict()) == keys and isinstance(model.blocks[0].Attn, kind)
     assert all(now is parameters[name] for name, now in model.named_parameters())
     report.restore()
@@ -78,19 +84,22 @@ def test_outputs_and_gradients_in_fp64_and_back_to_the_bit(slices: int) -> None:
     assert_same(everything(model, x), before)
 
 
+@pytest.mark.parametrize("autocast", [False, True], ids=["fp32", "bf16"])
 @SLICES
-def test_errors_in_fp32_are_those_of_the_module_itself(slices: int) -> None:
-    """Each tensor's error against fp64, averaged over draws, at most 1.5 times its own."""
+def test_errors_are_those_of_the_module_itself(slices: int, autocast: bool) -> None:
+    """Each tensor's error against fp64, summed over draws, at most twice its own."""
     model = Model(slices=slices)
     own: dict[str, float] = {}
     ours: dict[str, float] = {}
     for points in (300, 301, 302, 303):
         x = draw(points).float()
         exact = everything(copy.deepcopy(model).double(), x.double())
-        plain = everything(model, x)
-        report = slipstream.accelerate(model)
-        fast = everything(model, x)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            plain = everything(model, x)
+            report = slipstream.accelerate(model)
+            fast = everything(model, x)
         report.restore()
+        assert fast["output"].dtype == (torch.bfloat16 if autocast else torch.float32)
         for name, tensor in exact.items():
             own[name] = own.get(name, 0.0) + float((plain[name] - tensor).norm() / tensor.norm())
             ours[name] = ours.get(name, 0.0) + float((fast[name] - tensor).norm() / tensor.norm())
@@ -144,13 +153,12 @@ def test_copies_and_pickles_stay_accelerated(tmp_path: Path) -> None:
     assert_same(everything(model, x), before)
 
 
-def test_checkpointing_autocast_and_hooks() -> None:
+def test_checkpointing_and_hooks() -> None:
     model, x = Model(dropout=0.2), draw().float()
     calls: list[str] = []
     model.blocks[0].Attn.register_forward_hook(lambda *_: calls.append("attention"))
     model.blocks[0].Attn.in_project_x.register_forward_hook(lambda *_: calls.append("query"))
-    report = slipstream.accelerate(model)
-    replaced_all(report, 2)
+    replaced_all(slipstream.accelerate(model), 2)
     assert calls == []  # the trial calls none
     model(x)
     assert calls == ["query", "attention"]
@@ -161,31 +169,37 @@ def test_checkpointing_autocast_and_hooks() -> None:
     for block in model.blocks:
         stream = checkpoint(block, stream, use_reentrant=False)
     torch.testing.assert_close(model.head(stream), before["output"])
-    model.eval()
-    with torch.autocast("cpu", torch.bfloat16):
-        fast = everything(model, x)
-    report.restore()
-    with torch.autocast("cpu", torch.bfloat16):
-        plain = everything(model, x)
-    exact = everything(model.double(), x.double())
-    assert fast["output"].dtype == plain["output"].dtype == torch.bfloat16
-    for name, tensor in exact.items():
-        errors = [float((found[name] - tensor).norm()) for found in (fast, plain)]
-        assert errors[0] <= 2 * errors[1], name
+
+
+COMPILED = """
+import torch
+import slipstream
+from tests.interop.thuml_attention import Model
+
+model, x = Model().double(), torch.rand(2, 60, 3).double()
+expected = model(x)
+compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+was = compiled(x)
+report = slipstream.accelerate(compiled)  # in its place: the compiled model holds this one
+assert len(report.replaced) == 2, report
+now = compiled(x)
+assert not torch.equal(now, was)
+torch.testing.assert_close(now, expected, rtol=1e-12, atol=1e-12)
+now.sum().backward()
+assert all(p.grad is not None for p in model.parameters())
+report.restore()
+assert torch.equal(compiled(x), was)
+print("one graph each")
+"""
 
 
 def test_compiled_before_and_after_and_restored() -> None:
-    model, x = Model().double(), draw()
-    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
-    before = everything(model, x)
-    was = compiled(x)
-    report = slipstream.accelerate(compiled)  # in its place: the compiled model holds this one
-    replaced_all(report, 2)
-    assert_close({"output": compiled(x)}, {"output": before["output"]})
-    compiled(x).sum().backward()
-    assert all(p.grad is not None for p in model.parameters())
-    report.restore()
-    assert torch.equal(compiled(x), was)
+    """In a process of its own: the shape checker of the other tests would break the graph."""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED], capture_output=True, text=True, cwd=root
+    )
+    assert "one graph each" in done.stdout, done.stderr[-2000:]
 
 
 @pytest.fixture
@@ -267,7 +281,9 @@ def test_what_is_left_alone_and_why(module: nn.Module, reason: str) -> None:
 def test_constants_are_found() -> None:
     module = Physics_Attention_Irregular_Mesh(16, 2, 4, epsilon=1e-2)
     report = slipstream.accelerate(module)
-    assert report.replaced[0].attention.epsilon == 1e-2 and report.replaced[0].attention.clamp is None
+    assert (
+        report.replaced[0].attention.epsilon == 1e-2 and report.replaced[0].attention.clamp is None
+    )
     again = slipstream.accelerate(module)
     assert again.left_alone[0].reason == "it has been accelerated already"
     assert again.left_alone[0].name == "the model itself"
@@ -360,5 +376,3 @@ def check_peer(model: nn.Module, *inputs: Tensor) -> Accelerated:
     report.restore()
     assert_same(everything(model, *inputs), before)
     return report
-
-
