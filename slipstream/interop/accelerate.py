@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from torch import Tensor, nn
@@ -140,14 +139,19 @@ def _plan(module: nn.Module, attention: Attention) -> Plan:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=256)
+_CLASSES: dict[tuple[type[nn.Module], Attention], type[nn.Module]] = {}
+
+
 def accelerated_class(own: type[nn.Module], attention: Attention) -> type[nn.Module]:
-    """The class `own` with our forward in the place of its own."""
+    """The class `own` with our forward in the place of its own; made once for all its modules."""
+    if (own, attention) in _CLASSES:
+        return _CLASSES[own, attention]
     members: dict[str, Any] = {
         _MARK: attention, "forward": _forward(attention), "__reduce_ex__": _reduce,
         "__module__": own.__module__, "__doc__": own.__doc__,
     }  # fmt: skip
-    return type(own.__name__, (own,), members)
+    ours = _CLASSES[own, attention] = type(own.__name__, (own,), members)
+    return ours
 
 
 def _forward(attention: Attention) -> Callable[..., Any]:
