@@ -10,9 +10,10 @@ from slipstream.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from slipstream.inference.predict import predict
+    from slipstream.interop.accelerate import accelerate
     from slipstream.kernels.api import couple, deslice_tokens, slice_points
     from slipstream.kernels.membership import Membership, TokenSums
-    from slipstream.kernels.plan import Precision
+    from slipstream.kernels.plan import Precision as Precision
     from slipstream.models.transolver import Transolver
     from slipstream.models.variants import VARIANTS, Size, register_variant
     from slipstream.runs.model_file import load_model
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = [
     "VARIANTS",
     "Membership",
-    "Precision",
     "Size",
     "TokenSums",
     "Transolver",
     "__version__",
+    "accelerate",
     "couple",
     "deslice_tokens",
     "load_model",
@@ -34,6 +35,7 @@ __all__ = [
 ]
 _HOMES = {
     "inference.predict": ("predict",),
+    "interop.accelerate": ("accelerate",),
     "kernels.api": ("couple", "deslice_tokens", "slice_points"),
     "kernels.membership": ("Membership", "TokenSums"),
     "kernels.plan": ("Precision",),

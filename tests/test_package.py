@@ -19,12 +19,12 @@ SOURCES = sorted((ROOT / "slipstream").rglob("*.py"))
 def test_public_names() -> None:
     assert sorted(slipstream.__all__) == [
         "Membership",
-        "Precision",
         "Size",
         "TokenSums",
         "Transolver",
         "VARIANTS",
         "__version__",
+        "accelerate",
         "couple",
         "deslice_tokens",
         "load_model",

@@ -63,13 +63,14 @@ def run_cpu_cases(
     *,
     cores: tuple[int, ...],
     repeats: int,
+    command: str = "cpu",
 ) -> Iterator[dict[str, Any]]:
     """Check every subject, time those that pass, and yield the record of each case when written."""
     verdicts = judge_all(cases, subjects, cores)
     peers = {s.name: package_version(s.package) for s in subjects if s.package is not None}
     common = {
         "device": f"{cpu_model()}, {len(cores)} threads", "cores": list(cores),
-        "commit": commit(), "peers": peers, "command": "cpu",
+        "commit": commit(), "peers": peers, "command": command,
     }  # fmt: skip
     for case in cases:
         start = time.perf_counter()
@@ -80,7 +81,7 @@ def run_cpu_cases(
             **measure_case(case, present, verdicts, cores=cores, repeats=repeats),
             "seconds": round(time.perf_counter() - start, 1),
         }  # fmt: skip
-        yield append_record(out, "cpu", {**fields, **common})
+        yield append_record(out, command, {**fields, **common})
 
 
 def judge_all(

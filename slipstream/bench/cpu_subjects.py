@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.machinery import PathFinder
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from slipstream.bench.cases import Case
 from slipstream.bench.subjects import COORDS, FEATURES, OUTPUTS, build, spread_slots
 from slipstream.core.shapes import Float
+from slipstream.interop.accelerate import accelerate
 from slipstream.kernels.api import couple
 from slipstream.kernels.membership import Membership
 from slipstream.kernels.plan import Impl
@@ -56,6 +57,8 @@ class Subject:
     has_placeholder: bool = True
     features_first: bool = False
     """Whether its model is called with (features, coordinates)."""
+    accelerated: bool = False
+    """Whether `slipstream.accelerate` has replaced the forward of its attentions."""
 
     @property
     def is_ours(self) -> bool:
@@ -150,7 +153,10 @@ PEERS = (
         names=_THUML,
     ),
 )
-SUBJECTS = {subject.name: subject for subject in (OURS, REFERENCE, *PEERS)}
+ACCELERATED = tuple(
+    replace(peer, name=f"{peer.name} accelerated", accelerated=True) for peer in PEERS
+)
+SUBJECTS = {subject.name: subject for subject in (OURS, REFERENCE, *PEERS, *ACCELERATED)}
 
 
 def is_on_path(subject: Subject, case: Case) -> bool:
@@ -169,7 +175,8 @@ def is_on_path(subject: Subject, case: Case) -> bool:
 def build_subject(subject: Subject, case: Case) -> nn.Module:
     """The layer or model of a case in fp32, with the weights that all subjects have.
 
-    Raises ValueError if the parameters of a peer are not those that its row names.
+    Raises ValueError if the parameters of a peer are not those that its row names, or if it
+    cannot be accelerated where it should be.
     """
     if subject.is_ours:
         return spread_slots(build(case, subject.impl))
@@ -184,6 +191,8 @@ def build_subject(subject: Subject, case: Case) -> nn.Module:
     with torch.no_grad():
         for name, parameter in theirs.items():
             parameter.copy_(weights[name].reshape(parameter.shape))
+    if subject.accelerated and not (report := accelerate(module)).replaced:
+        raise ValueError(f"{subject.home(case)} must be accelerated to be timed so: {report}")
     return module
 
 

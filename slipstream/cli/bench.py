@@ -19,6 +19,7 @@ from slipstream.bench import cpu_subjects, cpu_tables, run, subjects, tables
 from slipstream.bench import data as draws
 from slipstream.bench import parity as parity_grid
 from slipstream.bench.mesh import measure_mesh
+from slipstream.cli.bench_accelerate import accelerate
 from slipstream.cli.bench_compare import compare
 from slipstream.cli.bench_forecast import forecast
 from slipstream.cli.bench_kept import memory_kept
@@ -40,6 +41,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.command()(accelerate)
 app.command()(compare)
 app.command()(trainer)
 app.command()(resume)

@@ -1,7 +1,18 @@
-"""A trained model handed to other programs.
+"""Models of other programs: brought in, computed by our kernels in place, made smaller, handed on.
 
-export.py         one file from a model: refused, or checked and then written
-export_graph.py   the computation with the normaliser inside, as torch.export or ONNX
-export_facts.py   what the file says of itself: names, units, order, hashes, versions
-export_check.py   the file run on random clouds of three sizes, beside the model
+names           how a program calls our parameters, as rows of data; the same rows serve both ways
+thuml, flashslice, physicsnemo, linear_no
+                the rows, constants and dead tensors of one program each
+sources         all of them, and which one a file is from
+weight_files    files of other programs read without executing code
+refusals        what is refused by name, with the reason
+import_weights  foreign tensors as a model; export_weights: a model as foreign tensors
+imported_model  the model file of an imported model
+certificate     both models compared on seeded inputs, where the other program is installed
+accelerate      the attentions of a live model computed by our kernels: recognise finds them, trial
+                tells their constants, attention_forward is what they compute
+slim            the token attention taken out of a trained model; token_maps: what fits it best
+export          one file from a model: refused, or checked and then written
+export_graph    its computation with the normaliser inside; export_facts: what it says of itself;
+export_check    the file run on random clouds of three sizes, beside the model
 """

@@ -44,10 +44,16 @@ def are_plain(*modules: nn.Module | None) -> bool:
 
 def fold_membership(query: nn.Linear, slots: Slots, x: Float[Tensor, "B N C"]) -> Membership:
     """The membership of x itself, shared by the heads: slots of the query's projection."""
-    unfolded = query.weight.unflatten(0, (slots.heads, -1))  # (H, D, C)
-    weight = slots.weight @ unfolded
-    bias = F.linear(query.bias.unflatten(0, (slots.heads, -1)), slots.weight, slots.bias)
+    weight, bias = fold_slots(query, slots.weight, slots.bias, slots.heads)
     return Membership(x[:, :, None], weight, bias, slots.clamped_temperature(), slots.over)
+
+
+def fold_slots(
+    query: nn.Linear, weight: Float[Tensor, "G D"], bias: Float[Tensor, " G"] | None, heads: int
+) -> tuple[Float[Tensor, "H G C"], Float[Tensor, "H G"]]:
+    """Weight and bias of the slots of x, from those of the slots of its projected query."""
+    unfolded = query.weight.unflatten(0, (heads, -1))  # (H, D, C)
+    return weight @ unfolded, F.linear(query.bias.unflatten(0, (heads, -1)), weight, bias)
 
 
 def fold_sums(values: nn.Linear, sums: TokenSums) -> TokenSums:
