@@ -1,0 +1,1 @@
+"""Models of other packages and other forms of ours: what is in which file."""
