@@ -24,7 +24,7 @@ from slipstream.training.session import train_whole
 class SlimCase:
     seeds: int = 3
     steps: int = 1000
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-4
     """Of the fine-tuning; the trainings have that of the experiment."""
 
 

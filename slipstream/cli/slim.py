@@ -22,7 +22,7 @@ def slim(
     out: Annotated[Path, typer.Option(help="Folder for the model and its certificate.")],
     steps: Annotated[int, typer.Option(help="Steps of fine-tuning; 0 for none.")] = 0,
     samples: Annotated[int, typer.Option(help="Training samples whose tokens are fitted.")] = 64,
-    learning_rate: Annotated[float, typer.Option(help="Of the fine-tuning.")] = 1e-3,
+    learning_rate: Annotated[float, typer.Option(help="Of the fine-tuning.")] = 3e-4,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "auto",
     plugin: Plugins = None,
     as_json: Json = False,

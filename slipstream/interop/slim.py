@@ -52,7 +52,7 @@ class SlimRequest:
     """Of fine-tuning; 0 for none."""
     samples: int = 64
     """Training samples, at most, whose tokens are fitted."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-4
     """Of the fine-tuning, whose warm-up and decay are those of the model's training."""
     device: str = "auto"
 
