@@ -97,7 +97,9 @@ def check_optimizer(run: Artefacts) -> Finding:
     """Every parameter was updated in every step that was not skipped."""
     assert run.last
     taken = run.step - run.last.state["skipped"]
-    state, names = run.last.optimizer, run.last.weights
+    state, weights = run.last.optimizer, run.last.weights
+    frozen = run.last.config.optim.frozen(weights)
+    names = {name: weight for name, weight in weights.items() if name not in frozen}
     wrong = []
     without = [name for name in names if run.step and f"{name}.step" not in state]
     if without:

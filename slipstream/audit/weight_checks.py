@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from slipstream.audit.artefacts import Artefacts, Saved
+from slipstream.audit.bits import number_bytes, same_bits
 from slipstream.audit.certificate import Finding, finding_from, listed
+from slipstream.audit.taken_over import check_taken_over
 from slipstream.core.runtime import package_version
 from slipstream.models.structure import unreached_parameters
 from slipstream.models.variants import Layers, Shapes, variant_named
@@ -115,8 +117,10 @@ def _places(layers: set[str]) -> str:
 
 
 def check_initial(run: Artefacts) -> Finding:
-    """The first checkpoint is what the seed gives, bit for bit."""
+    """The first checkpoint is what the seed gives, or the model that the run starts from."""
     assert run.config and run.schema and run.first
+    if run.config.initial is not None:
+        return check_taken_over(run, run.config.initial)
     drawn = dict(build_model(run.config, run.schema, "reference").named_parameters())
     saved = run.first.weights
     other = [n for n in drawn if n in saved and not same_bits(saved[n], drawn[n].detach())]
@@ -146,23 +150,29 @@ def check_changed(run: Artefacts) -> Finding:
     assert run.config and run.first and run.last
     first, last = run.first.weights, run.last.weights
     counts = {n: _changed(first[n], last[n]) for n in last if n in first}
-    unmoved = [name for name, count in counts.items() if not count]
+    frozen = run.config.optim.frozen(last)
+    unmoved = [name for name, count in counts.items() if not count and name not in frozen]
     model = run.config.model
     unreached = unreached_parameters(variant_named(model.variant), model.size)
     unreached = {name: unreached[name] for name in unmoved if name in unreached}
     idle = [n for n in unmoved if n not in unreached and _too_small_to_move(run.last, n)]
     still = [name for name in unmoved if name not in unreached and name not in idle]
-    wrong = []
+    wrong = [
+        f"{name} must keep its initial values, as optim.freeze says, got others at step {run.step}"
+        for name in sorted(frozen)
+        if counts.get(name)
+    ]
     if still:
         wrong.append(
             f"{len(still)} of {len(counts)} parameters have the same bits at step {run.step} as at"
             f" step 0: {listed([f'{name} ({_gradient(run.last, name)})' for name in still])}"
         )
     numbers = sum(tensor.numel() for tensor in last.values())
-    moved = len(counts) - len(unmoved)
-    count = f"{moved} of {len(counts)}" if unmoved else f"all {len(counts)}"
+    moved = len(counts) - len(unmoved) - len(frozen)
+    count = f"{moved} of {len(counts)}" if unmoved or frozen else f"all {len(counts)}"
     seen = f"{count} parameters changed from step 0 to step {run.step}"
-    notes = [f"{name} did not move: {_gradient(run.last, name)}, too small" for name in idle]
+    notes = [f"frozen: {', '.join(run.config.optim.freeze)}"] if frozen else []
+    notes += [f"{name} did not move: {_gradient(run.last, name)}, too small" for name in idle]
     for reason in dict.fromkeys(unreached.values()):
         names = [name for name, why in unreached.items() if why == reason]
         notes.append(f"{reason}, so no gradient reached {listed(names)}, which did not move")
@@ -262,21 +272,8 @@ def _looked_at(run: Artefacts) -> list[Saved]:
     return [saved for saved in (run.first, run.last, run.model) if saved is not None]
 
 
-def same_bits(one: Tensor, other: Tensor) -> bool:
-    return (
-        one.dtype == other.dtype
-        and one.shape == other.shape
-        and torch.equal(_bytes(one), _bytes(other))
-    )
-
-
 def _changed(one: Tensor, other: Tensor) -> int:
     """How many numbers differ in their bits; all of them where dtype or shape differ."""
     if one.dtype != other.dtype or one.shape != other.shape:
         return other.numel()
-    return int((_bytes(one) != _bytes(other)).any(-1).sum())
-
-
-def _bytes(tensor: Tensor) -> Tensor:
-    """A row of bytes for every number."""
-    return tensor.contiguous().reshape(-1, 1).view(torch.uint8)
+    return int((number_bytes(one) != number_bytes(other)).any(-1).sum())

@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": "slipstream.cli.demo:demo",
     "plan": "slipstream.cli.plan:plan",
     "train": "slipstream.cli.train:train",
+    "slim": "slipstream.cli.slim:slim",
     "study": "slipstream.cli.study:study",
     "audit": "slipstream.cli.audit:audit",
     "evaluate": "slipstream.cli.evaluate:evaluate",

@@ -25,6 +25,7 @@ from slipstream.cli.bench_forecast import forecast
 from slipstream.cli.bench_kept import memory_kept
 from slipstream.cli.bench_likeness import likeness
 from slipstream.cli.bench_remesh import remesh
+from slipstream.cli.bench_slim import finetune, slim
 from slipstream.cli.bench_streaming import streaming
 from slipstream.cli.bench_training import resume, trainer
 from slipstream.cli.bench_trust import coverage
@@ -51,6 +52,8 @@ app.command(name="memory-kept")(memory_kept)
 app.command()(coverage)
 app.command()(remesh)
 app.command()(likeness)
+app.command()(slim)
+app.command()(finetune)
 Only = Annotated[str, typer.Option(help="Only cases whose name contains this; A|B is A or B.")]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; 0 does all in this one. [default: cores - 2]")

@@ -13,8 +13,17 @@ from slipstream.core.configs import differences, overlay
 from slipstream.core.runtime import pick_device
 from slipstream.data.store import open_store
 from slipstream.experiments import PRESETS, SMALL_POINTS, experiment, small
-from slipstream.runs.config import FREE, RunConfig, with_store, with_variant
+from slipstream.runs.config import (
+    FREE,
+    InitialModel,
+    ModelConfig,
+    RunConfig,
+    with_store,
+    with_variant,
+)
 from slipstream.runs.folder import RunFolder
+from slipstream.runs.model_file import model_path
+from slipstream.runs.take_over import check_same_model, initial_model
 
 AUTO = "auto"
 
@@ -28,9 +37,22 @@ class Changes:
     store: Path | None = None
     variant: str | None = None
     seed: int | None = None
+    start: tuple[InitialModel, ModelConfig] | None = None
+    """The model to start from, and its config: variant and size are its own."""
 
     def apply(self, config: RunConfig) -> RunConfig:
-        """The config with the changes. Raises ValueError where a field or value is wrong."""
+        """The config with the changes. Raises ValueError where a field or value is wrong, or asks
+        for another variant or size than those of the model to start from."""
+        if self.start is not None:
+            initial, own = self.start
+            model = replace(config.model, variant=own.variant, size=own.size, plugin=own.plugin)
+            config = replace(config, model=model, initial=initial)
+        config = self._changed(config)
+        if self.start is not None:
+            check_same_model(config.model, self.start[1], self.start[0].model)
+        return config
+
+    def _changed(self, config: RunConfig) -> RunConfig:
         if self.file is not None:
             config = overlay(config, read_yaml(self.file).mapping(), fixed=("experiment",))
         if self.settings:
@@ -56,6 +78,21 @@ def make_config(name: str, changes: Changes, preset: str = "paper") -> RunConfig
     store = open_store(config.data.store)
     fewest = min((store.rows(i) for ids in store.splits.values() for i in ids), default=1)
     return changes.apply(small(experiment(name), min(fewest, SMALL_POINTS)))
+
+
+def start_from(path: Path | None, out: Path | None) -> tuple[InitialModel, ModelConfig] | None:
+    """What `Changes` needs of a model to start from.
+
+    Of a run that exists already, it is what that was begun with: a run goes on without the file.
+    """
+    if path is None:
+        return None
+    if out is not None and (folder := RunFolder(out)).exists:
+        saved = folder.read_config()
+        if saved.initial is not None and saved.initial.model == str(model_path(path).resolve()):
+            return saved.initial, saved.model
+    initial, trained = initial_model(path)
+    return initial, trained.config.model
 
 
 def choose_config(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from slipstream.cli.run_config import Changes, choose_config
+from slipstream.cli.run_config import Changes, choose_config, start_from
 from slipstream.cli.shared import Plugins, load_plugins
 from slipstream.cli.terminal import say
 from slipstream.cli.training_progress import training_progress
@@ -52,6 +52,14 @@ def train(
     seed: Annotated[
         int | None, typer.Option(help="Seed of initial values, order and draws.")
     ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Start from a trained model, a run or a model file: docs/finetune.md.",
+        ),
+    ] = None,
     preset: PresetOption = None,
     config: ConfigOption = None,
     settings: SettingsOption = None,
@@ -80,9 +88,10 @@ def train(
         return
     run_config, notes = None, list[str]()
     if name is not None:
-        changes = Changes(config, settings, store=store, variant=variant, seed=seed)
+        start = start_from(source, out)
+        changes = Changes(config, settings, store, variant, seed, start)
         run_config, notes = choose_config(name, preset, changes, device=device, out=out)
-    elif any(given is not None for given in (config, settings, variant, seed, preset)):
+    elif any(given is not None for given in (config, settings, variant, seed, source, preset)):
         raise ValueError("an experiment must be named to change its config, got none (--list)")
     elif out is None:
         raise ValueError("an experiment or --out of a run to continue must be given, got neither")

@@ -50,6 +50,8 @@ class TrainingProgress:
             return
         for note in self._notes:
             self._put(note)
+        for sentence in row.get("initial", ()):
+            self._put(sentence)
         for warning in row.get("warnings", ()):
             self._put(f"warning: {warning}")
         if self._trainer is not None:

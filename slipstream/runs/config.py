@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -23,6 +25,7 @@ FREE = (
     "data.store",
     "data.workers",
     "model.plugin",
+    "initial.model",
     "cuda_graph",
     "log_every",
     "checkpoint_every",
@@ -124,6 +127,8 @@ class OptimConfig:
     """Largest norm of the gradient."""
     loss: Loss = "relative-l1"
     """On normalised targets; the relative ones by sample and group, as the metric."""
+    freeze: tuple[str, ...] = field(default=(), metadata=YOUNGER)
+    """Patterns of the names of parameters that keep their initial values, as `lift.*`."""
 
     def __post_init__(self) -> None:
         check_at_least("optim.learning_rate", self.learning_rate, 0)
@@ -131,6 +136,32 @@ class OptimConfig:
         check_at_least("optim.weight_decay", self.weight_decay, 0)
         if not self.clip > 0:
             raise ValueError(f"optim.clip must be positive, got {self.clip}")
+
+    def frozen(self, names: Iterable[str]) -> frozenset[str]:
+        """The names of parameters that are frozen."""
+        return frozenset(n for n in names if any(fnmatchcase(n, p) for p in self.freeze))
+
+    def check_freeze(self, names: Iterable[str]) -> None:
+        """Raise ValueError where a pattern is of no parameter, or all are frozen."""
+        every = tuple(names)
+        for pattern in self.freeze:
+            if not any(fnmatchcase(name, pattern) for name in every):
+                raise ValueError(
+                    f"optim.freeze must match parameters of the model, as {every[0]}, got"
+                    f" {pattern!r}"
+                )
+        if len(self.frozen(every)) == len(every):
+            raise ValueError("optim.freeze must leave a parameter to train, got all frozen")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitialModel:
+    """The trained model that a run starts from."""
+
+    model: str
+    """Its file, which only the first start of a run reads."""
+    weights: str
+    """The hash of its parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +190,8 @@ class RunConfig:
     data: DataConfig
     model: ModelConfig = ModelConfig()
     optim: OptimConfig = OptimConfig()
+    initial: InitialModel | None = field(default=None, metadata=YOUNGER)
+    """The model whose weights are the initial values; null for those of the seed."""
     steps: int
     schedule: int | None = None
     """Steps of the cosine decay; null for `steps`. More where training is to end before it."""

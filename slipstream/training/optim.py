@@ -17,8 +17,9 @@ def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.AdamW:
     """
     on_gpu = next(model.parameters()).is_cuda
     rate = config.learning_rate
-    matrices = [p for p in model.parameters() if p.ndim >= 2]
-    others = [p for p in model.parameters() if p.ndim < 2]
+    trained = [p for p in model.parameters() if p.requires_grad]
+    matrices = [p for p in trained if p.ndim >= 2]
+    others = [p for p in trained if p.ndim < 2]
     return torch.optim.AdamW(
         [
             {"params": matrices, "weight_decay": config.weight_decay},
@@ -28,6 +29,17 @@ def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.AdamW:
         fused=True,
         capturable=on_gpu,
     )
+
+
+def freeze(model: nn.Module, config: OptimConfig) -> None:
+    """Let the frozen parameters keep their values: neither gradient nor optimiser reaches them.
+
+    Raises ValueError where a pattern is of no parameter, or all are frozen.
+    """
+    parameters = dict(model.named_parameters())
+    config.check_freeze(parameters)
+    for name in config.frozen(parameters):
+        parameters[name].requires_grad_(False)
 
 
 def set_learning_rate(optimizer: torch.optim.AdamW, rate: float) -> None:
@@ -73,7 +85,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.AdamW) -> dict[st
     return {
         f"{name}.{key}": value
         for name, parameter in model.named_parameters()
-        for key, value in optimizer.state[parameter].items()
+        for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 
@@ -82,6 +94,8 @@ def load_optimizer(
 ) -> None:
     """Load a saved state; ValueError where it belongs to other parameters."""
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         for key in ("exp_avg", "exp_avg_sq", "step"):
             if f"{name}.{key}" not in tensors:
                 raise ValueError(f"the optimiser's state must have {name}.{key}, got none")

@@ -34,11 +34,13 @@ from slipstream.runs.integrity import read_newest_checkpoint
 from slipstream.runs.make_recipe import make_recipe
 from slipstream.runs.model_file import TrainedModel, build_model, check_weights, write_model
 from slipstream.runs.recipe import Recipe
+from slipstream.runs.take_over import TakenOver, take_over
 from slipstream.training.data import first_epoch, normalised_on, training_loader, validation_loader
 from slipstream.training.distributed import World
 from slipstream.training.losses import loss_of
 from slipstream.training.memory import describing_memory
 from slipstream.training.optim import (
+    freeze,
     learning_rate,
     make_optimizer,
     set_learning_rate,
@@ -82,7 +84,14 @@ class Trainer:
         )
         self.provenance = Provenance(config, data_hash(store), split_hash(store), world.size)
         self.validation = validation_loader(store, config, *world.data, world.part)
-        self.model = build_model(config, store.schema).to(world.device)
+        self.model = build_model(config, store.schema)
+        self.taken_over: TakenOver | None = None
+        """What a run takes from a trained model, where it starts from one now."""
+        if config.initial is not None and not folder.checkpoint_steps():
+            self.taken_over = take_over(config, store.schema, self.normaliser)
+            self.model.load_state_dict(self.taken_over.weights)
+        self.model.to(world.device)
+        freeze(self.model, config.optim)
         if world.points is not None:
             shard_points(self.model, world.points)
         self.state = TrainState(
@@ -300,6 +309,7 @@ class Trainer:
         """The step this process starts from, the device, kernels and data it runs with."""
         device, plugin = self.world.device, plugin_of(self.config.model.variant)
         warnings = constant_targets(self.store.manifest)
+        initial = self._initial_values()
         return {
             "step": self.state.step,
             "device": device_name(device),
@@ -316,7 +326,18 @@ class Trainer:
             "data_hash": self.provenance.data_hash,
             "split_hash": self.provenance.split_hash,
             **({"warnings": warnings} if warnings else {}),
+            **({"initial": initial} if initial else {}),
         }
+
+    def _initial_values(self) -> list[str]:
+        """Sentences on the model that this run starts from, and on what is frozen."""
+        config, said = self.config, list[str]()
+        if self.taken_over is not None and config.initial is not None:
+            said += self.taken_over.sentences(config.initial)
+        frozen = config.optim.frozen(name for name, _ in self.model.named_parameters())
+        if frozen:
+            said.append(f"{len(frozen)} parameters are frozen ({', '.join(config.optim.freeze)}).")
+        return said
 
     def _mesh(self) -> dict[str, int]:
         return {"data": self.world.data.ranks, "points": self.world.part.ranks}

@@ -42,6 +42,20 @@ def test_train_then_again_then_load(tmp_path: Path) -> None:
     assert trained.config.model.variant == "mlp-only" and trained.metric["step"] in (3, 6)
 
 
+def test_train_from_a_model_takes_its_variant_and_size(tmp_path: Path) -> None:
+    out, store = tmp_path / "run", tmp_path / "run" / "data"
+    first = ("train", "poisson", "--out", str(out), "--variant", "untied", *TINY)
+    assert slipstream(*first).returncode == 0
+    more = ("train", "own", "--from", str(out), "--store", str(store), "--device", "cpu")
+    few = (*TINY[:6], "--set", "data.points=16", "--set", "data.workers=0")
+    done = slipstream(*more, *few, "--out", str(tmp_path / "more"))
+    assert done.returncode == 0, done.stderr
+    assert "parameters start at the values of" in done.stderr
+    assert load_model(tmp_path / "more").config.model.variant == "untied"
+    other = slipstream(*more, "--variant", "mlp-only", "--out", str(tmp_path / "other"))
+    assert other.returncode == 2 and "model.variant must be that of the model" in other.stderr
+
+
 Call = Callable[..., str]
 
 

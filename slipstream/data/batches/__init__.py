@@ -10,10 +10,11 @@ normaliser  normalising by the statistics of the training split, and undoing it
 
 from slipstream.data.batches.dataset import Batch, PointDataset
 from slipstream.data.batches.loader import Loader, Share, endless
-from slipstream.data.batches.normaliser import CoordScale, Normaliser, make_normaliser
+from slipstream.data.batches.normaliser import Affine, CoordScale, Normaliser, make_normaliser
 from slipstream.data.batches.sampling import WHOLE, Part, Sampling, count_points
 
 __all__ = [
+    "Affine",
     "WHOLE",
     "Batch",
     "CoordScale",

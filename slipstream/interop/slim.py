@@ -1,0 +1,230 @@
+"""The token attention taken out of a trained model: `slipstream slim`.
+
+OUT/model.safetensors        the model without attention: fine-tuned, where that was better
+OUT/slim.json                the certificate: errors, parameters and times, before and after
+OUT/closed-form.safetensors  the model before fine-tuning, and
+OUT/fine-tuning/             the run that tuned it, both with fine-tuning only
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from slipstream.core.checks import check_whole
+from slipstream.core.files import json_text, write_text
+from slipstream.core.runtime import commit, device_name
+from slipstream.data.batches import Batch, Loader, PointDataset, Share
+from slipstream.data.store import Store, data_hash, open_store, split_hash, with_training_samples
+from slipstream.evaluation.evaluate import sample_errors
+from slipstream.interop.token_maps import LayerFit, fit_token_maps, without_attention
+from slipstream.metrics import Errors
+from slipstream.models.plugins import plugin_of
+from slipstream.runs.checkpoint import weights_hash
+from slipstream.runs.model_file import (
+    TrainedModel,
+    build_model,
+    load_model,
+    model_path,
+    write_model,
+)
+from slipstream.runs.take_over import initial_model
+from slipstream.training.data import first_epoch
+from slipstream.training.losses import loss_of
+from slipstream.training.session import train_whole
+
+MODEL, CERTIFICATE = "model.safetensors", "slim.json"
+CLOSED_FORM, TUNING = "closed-form.safetensors", "fine-tuning"
+_TIMED = 7
+"""Steps of each model whose median time the certificate has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlimRequest:
+    steps: int = 0
+    """Of fine-tuning; 0 for none."""
+    samples: int = 64
+    """Training samples, at most, whose tokens are fitted."""
+    learning_rate: float = 3e-4
+    """Of the fine-tuning, whose warm-up and decay are those of the model's training."""
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_whole("steps", self.steps, 0)
+        check_whole("samples", self.samples, 1)
+
+
+def slim(path: Path, store: Path, out: Path, request: SlimRequest) -> dict[str, Any]:
+    """Write the model without token attention, and its certificate, which is returned.
+
+    The same call after an interruption goes on. Raises ValueError, having written nothing, where
+    the model has no token attention to take out, the store has other fields, or OUT holds something
+    else.
+    """
+    source = load_model(path, device=request.device)
+    variant = without_attention(source.model.variant).name
+    opened = with_training_samples(open_store(store), source.config.data.train)
+    _check(source, opened, path, out)
+    closed, fits = closed_form(source, opened, variant, request.samples)
+    models, errors = {"before": source, "closed form": closed}, {}
+    out.mkdir(parents=True, exist_ok=True)
+    for name, model in models.items():
+        errors[name] = validation_error(model, source, opened)
+    final = replace(closed, metric=_metric(source, errors["closed form"]))
+    if request.steps:
+        write_model(out / CLOSED_FORM, final)
+        tuned = _tuned(source, out, variant, store, request)
+        errors["fine-tuned"] = validation_error(tuned, source, opened)
+        shutil.copyfile(out / TUNING / MODEL, out / MODEL)
+        if errors["fine-tuned"].mean() > errors["closed form"].mean():
+            write_model(out / MODEL, final)
+    else:
+        write_model(out / MODEL, final)
+    certificate = {
+        "model": str(model_path(path)),
+        "weights": weights_hash(dict(source.model.named_parameters())),
+        "variant": [source.config.model.variant, variant],
+        "store": str(store),
+        "validation": {name: _as_json(own) for name, own in errors.items()},
+        "parameters": [source.model.parameter_count(), closed.model.parameter_count()],
+        "step_ms": step_times([source, closed], opened),
+        "fit": {
+            "samples": min(request.samples, len(opened.splits["train"])),
+            "layers": [asdict(fit) for fit in fits],
+        },
+        "steps": request.steps,
+        "learning_rate": request.learning_rate if request.steps else None,
+        "device": device_name(source.device),
+        "commit": commit(),
+    }
+    write_text(out / CERTIFICATE, json_text(certificate))
+    return certificate
+
+
+def closed_form(
+    source: TrainedModel, store: Store, variant: str, samples: int
+) -> tuple[TrainedModel, list[LayerFit]]:
+    """The model without attention, its maps fitted to the tokens of training samples."""
+
+    def clouds() -> Iterator[Batch]:
+        for number, batch in enumerate(_batches(source, store, "train")):
+            if number == samples:
+                return
+            yield batch
+
+    weights, fits = fit_token_maps(source.model, clouds)
+    config = replace(
+        source.config,
+        model=replace(source.config.model, variant=variant, plugin=plugin_of(variant)),
+        initial=None,
+        optim=replace(source.config.optim, freeze=()),
+    )
+    model = build_model(config, source.schema)
+    model.load_state_dict(weights)
+    about = {"data_hash": data_hash(store), "split_hash": split_hash(store)}
+    about |= {"slim_of": weights_hash(dict(source.model.named_parameters()))}
+    model = model.to(source.device).eval()
+    return replace(source, model=model, config=config, about=about), fits
+
+
+def validation_error(model: TrainedModel, source: TrainedModel, store: Store) -> Errors:
+    """The errors on the validation split, in the units that `source` was trained in."""
+    module = model.model
+    if model.normaliser != source.normaliser:
+        module = _InUnitsOf(model, source)  # type: ignore[assignment]
+    return sample_errors(module, _batches(source, store, "val"), store.schema.target_groups)
+
+
+class _InUnitsOf(torch.nn.Module):
+    """A model as a module that takes and gives what another one's normaliser makes."""
+
+    def __init__(self, model: TrainedModel, source: TrainedModel) -> None:
+        super().__init__()
+        self.own, self.units = model, source.normaliser
+
+    def forward(self, coords: torch.Tensor, features: torch.Tensor | None) -> torch.Tensor:
+        given = None if features is None else self.units.features.inverse(features)
+        values = self.own.as_stored(self.units.coords.inverse(coords), given)
+        return self.units.targets.forward(values)
+
+
+def step_times(models: Sequence[TrainedModel], store: Store) -> list[float]:
+    """Median milliseconds of a forward and a backward pass of each, taken in turn; of the CPU where
+    it computes, since other programs may run beside."""
+    clock = time.process_time if models[0].device.type == "cpu" else time.perf_counter
+    batch = next(_batches(models[0], store, "train"))
+    times: list[list[float]] = [[] for _ in models]
+    for _ in range(_TIMED + 1):
+        for own, model in zip(times, models, strict=True):
+            began = clock()
+            outputs = model.model(*batch.inputs)
+            loss_of("relative-l1", outputs, batch.targets, store.schema.target_groups).backward()
+            if model.device.type == "cuda":
+                torch.cuda.synchronize(model.device)
+            own.append(1000 * (clock() - began))
+            model.model.zero_grad()
+    return [round(statistics.median(own[1:]), 3) for own in times]
+
+
+def _tuned(
+    source: TrainedModel, out: Path, variant: str, store: Path, request: SlimRequest
+) -> TrainedModel:
+    initial, _ = initial_model(out / CLOSED_FORM)
+    config = source.config
+    every = min(config.evaluate_every, max(1, request.steps // 5))
+    tuning = replace(
+        config,
+        data=replace(config.data, store=str(store.resolve())),
+        model=replace(config.model, variant=variant, plugin=plugin_of(variant)),
+        optim=replace(config.optim, learning_rate=request.learning_rate, freeze=()),
+        initial=initial,
+        steps=request.steps,
+        schedule=None,
+        evaluate_every=every,
+    )
+    train_whole(tuning, out / TUNING, device=request.device)
+    return load_model(out / TUNING, device=request.device)
+
+
+def _batches(source: TrainedModel, store: Store, split: str) -> Iterator[Batch]:
+    """Samples one by one, as the model's training drew and normalised them."""
+    data = source.config.data
+    dataset = PointDataset(
+        store, split, points=data.points, sampling=data.sampling, seed=data.evaluation_seed
+    )
+    loader = Loader(dataset, Share(batch_size=1, shuffle=False, even=False))
+    for batch in first_epoch(loader):
+        yield batch.to(source.device, source.config.dtype).normalise(source.normaliser)
+
+
+def _check(source: TrainedModel, store: Store, path: Path, out: Path) -> None:
+    if store.schema.identity() != source.schema.identity():
+        wanted, got = (", ".join(f.name for f in s.fields) for s in (source.schema, store.schema))
+        raise ValueError(
+            f"{store.path} must have the fields of {path} ({wanted}), got others ({got})"
+        )
+    for split in ("train", "val"):
+        if not store.splits.get(split):
+            raise ValueError(f"{store.path} must have samples in its split {split!r}, got none")
+    if model_path(path).resolve().parent == out.resolve():
+        raise ValueError(f"{out} must be another folder than that of the model, got the same")
+    others = {file.name for file in out.iterdir()} if out.is_dir() else set()
+    others -= {MODEL, CERTIFICATE, CLOSED_FORM, TUNING}
+    if others or (out.exists() and not out.is_dir()):
+        got = f"{min(others)} in it" if others else "a file"
+        raise ValueError(f"{out} must be an empty folder, or one of slim, got {got}")
+
+
+def _metric(source: TrainedModel, errors: Errors) -> dict[str, Any]:
+    return {"step": source.metric["step"], **_as_json(errors)}
+
+
+def _as_json(errors: Errors) -> dict[str, Any]:
+    return {"error": errors.mean(), "by_group": errors.by_group()}
