@@ -170,6 +170,7 @@ def build_model(config: RunConfig, schema: Schema, impl: Impl | None = None) -> 
         seed=config.seed,
         impl=impl or config.model.impl,
         precision=config.model.dots,
+        constants=config.model.constants,
     )
     model.recompute, model.memory = config.recompute, config.memory
     return model.to(config.dtype)

@@ -41,6 +41,7 @@ def model_facts(trained: TrainedModel) -> dict[str, Any]:
         "name": config.name,
         "variant": config.model.variant,
         "size": config.to_json()["model"]["size"],
+        "constants": config.to_json()["model"]["constants"],
         "parameters": trained.model.parameter_count(),
         "precision": config.precision,
         "steps": config.steps,
