@@ -36,6 +36,8 @@ COMMANDS = {
     "predict": "slipstream.cli.predict:predict",
     "compare": "slipstream.cli.compare:compare",
     "model": "slipstream.cli.model:model",
+    "import": "slipstream.cli.import_weights:import_command",
+    "export-weights": "slipstream.cli.import_weights:export_command",
     "variants": "slipstream.cli.machine:variants",
     "doctor": "slipstream.cli.machine:doctor",
 }
