@@ -19,14 +19,10 @@ from torch import Tensor, nn
 
 from slipstream.bench.cases import Case
 from slipstream.bench.subjects import COORDS, FEATURES, OUTPUTS, build, spread_slots
-from slipstream.core.shapes import Float
 from slipstream.interop.accelerate import accelerate
-from slipstream.kernels.api import couple
-from slipstream.kernels.membership import Membership
 from slipstream.kernels.plan import Impl
 from slipstream.models.coupling import Coupling
-from slipstream.models.layers import split_heads
-from slipstream.models.variants import EPSILON, Size, variant_named
+from slipstream.models.variants import EPSILON, Size
 
 Tensors = dict[str, Tensor]
 Names = tuple[tuple[str, str], ...]
@@ -200,7 +196,9 @@ def build_yardstick(subject: Subject, case: Case) -> nn.Module:
     """Our reference with the constants of a subject: the function that it has to compute."""
     module = spread_slots(build(case, "reference"))
     if subject.epsilon != EPSILON:
-        module = _with_epsilon(module, subject.epsilon, case)
+        for part in module.modules():
+            if isinstance(part, Coupling):
+                part.epsilon = subject.epsilon
     if not subject.has_placeholder and case.what == "model":
         nn.init.zeros_(module.get_parameter("placeholder"))
     return module
@@ -218,36 +216,6 @@ def rename(tensors: Mapping[str, Tensor], subject: Subject, case: Case) -> Tenso
         if name != "placeholder" or subject.has_placeholder:
             parts.setdefault(_rename_one(name, subject, case), []).append(tensor)
     return {name: torch.cat(own) if len(own) > 1 else own[0] for name, own in parts.items()}
-
-
-class _CouplingWithEpsilon(Coupling):
-    """The coupling of the reference with another constant added to the mass of a slot."""
-
-    def __init__(self, size: Size, epsilon: float) -> None:
-        super().__init__(
-            variant_named("baseline"), size, 0, {"impl": "reference", "precision": None}
-        )
-        self.epsilon = epsilon
-
-    def forward(
-        self, x: Float[Tensor, "B N C"], previous: Membership | None = None
-    ) -> tuple[Float[Tensor, "B N C"], Membership]:
-        assert self.query is not None and self.slice_slots is not None
-        membership = self.slice_slots(split_heads(self.query(x), self.heads))
-        values = split_heads(self.values(x), self.heads)
-        update = couple(membership, values, self.mix, epsilon=self.epsilon, impl="reference")
-        return self.output(update.flatten(-2)), membership
-
-
-def _with_epsilon(module: nn.Module, epsilon: float, case: Case) -> nn.Module:
-    """The layer or model with the same parameters, and with this constant in every coupling."""
-    if not isinstance(module, Coupling):
-        for name, child in module.named_children():
-            setattr(module, name, _with_epsilon(child, epsilon, case))
-        return module
-    other = _CouplingWithEpsilon(Size(slices=case.slices, heads=case.heads), epsilon)
-    other.load_state_dict(module.state_dict())
-    return other
 
 
 def _rename_one(name: str, subject: Subject, case: Case) -> str:

@@ -38,6 +38,8 @@ COMMANDS = {
     "compare": "slipstream.cli.compare:compare",
     "export": "slipstream.cli.export:export",
     "model": "slipstream.cli.model:model",
+    "import": "slipstream.cli.import_weights:import_command",
+    "export-weights": "slipstream.cli.import_weights:export_command",
     "variants": "slipstream.cli.machine:variants",
     "doctor": "slipstream.cli.machine:doctor",
 }

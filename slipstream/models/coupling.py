@@ -13,6 +13,7 @@ from slipstream.kernels import chunked_ops
 from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
 from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.plan import How
+from slipstream.models.constants import DEFAULT, Constants
 from slipstream.models.folding import (
     are_plain,
     can_fold,
@@ -22,20 +23,22 @@ from slipstream.models.folding import (
 )
 from slipstream.models.layers import Slots, attend, split_heads
 from slipstream.models.steps import Summing
-from slipstream.models.variants import EPSILON, Size, Variant
+from slipstream.models.variants import Size, Variant
 
 
 class TokenAttention(nn.Module):
     """Softmax attention among the G tokens of a head; the three maps are shared by the heads."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, causal: bool = False) -> None:
         super().__init__()
+        self.causal = causal
         self.query = nn.Linear(width, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width, bias=False)
 
     def forward(self, tokens: Float[Tensor, "B H G D"]) -> Float[Tensor, "B H G D"]:
-        return attend(self.query(tokens), self.key(tokens), self.value(tokens))
+        query, key, value = self.query(tokens), self.key(tokens), self.value(tokens)
+        return attend(query, key, value, self.causal)
 
 
 class TokenLinear(nn.Module):
@@ -52,8 +55,16 @@ class TokenLinear(nn.Module):
 class Coupling(Summing):
     """One slice/deslice round. It holds only the parameters its variant and its layer use."""
 
-    def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
+    def __init__(
+        self,
+        variant: Variant,
+        size: Size,
+        layer: int,
+        how: How,
+        constants: Constants = DEFAULT,
+    ) -> None:
         super().__init__()
+        self.epsilon, clamp = constants.epsilon, constants.temperatures
         self.heads, self.slices, self.how = size.heads, size.slices, how
         self.reused = variant.slicing == "first-layer"
         self.values = nn.Linear(size.width, size.width)
@@ -62,11 +73,13 @@ class Coupling(Summing):
         self.deslice_slots: Slots | None = None
         if variant.slicing == "each-layer" or layer == 0:
             self.query = nn.Linear(size.width, size.width)
-            self.slice_slots = Slots(size.head_width, size.slices, size.heads)
+            self.slice_slots = Slots(size.head_width, size.slices, size.heads, clamp=clamp)
         if variant.deslice == "own":
-            self.deslice_slots = Slots(size.head_width, size.slices, size.heads)
-        mix = TokenAttention if variant.mix == "attention" else TokenLinear
-        self.mix = mix(size.head_width)
+            self.deslice_slots = Slots(size.head_width, size.slices, size.heads, clamp=clamp)
+        if variant.mix == "attention":
+            self.mix: nn.Module = TokenAttention(size.head_width, constants.causal)
+        else:
+            self.mix = TokenLinear(size.head_width)
         self.output = nn.Linear(size.width, size.width)
 
     def forward(
@@ -88,8 +101,8 @@ class Coupling(Summing):
         # By name and not as **how, which would keep the values from being freed in there.
         impl, precision = self.how["impl"], self.how["precision"]
         update = couple(
-            slicing, self._values(x), self.mix, epsilon=EPSILON, impl=impl, precision=precision,
-            complete=self.complete_sums,
+            slicing, self._values(x), self.mix, epsilon=self.epsilon, impl=impl,
+            precision=precision, complete=self.complete_sums,
         )  # fmt: skip
         return self.output(update.flatten(-2)), slicing
 
@@ -109,7 +122,7 @@ class Coupling(Summing):
         return slice_points(membership, self._values(x), **self.how)
 
     def mixed(self, sums: TokenSums) -> Float[Tensor, "B H G D"]:
-        return self.mix(sums.tokens(EPSILON))
+        return self.mix(sums.tokens(self.epsilon))
 
     def update(
         self,

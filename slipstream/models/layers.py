@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -9,19 +11,23 @@ from torch import Tensor, nn
 from slipstream.core.runtime import generator
 from slipstream.core.shapes import Float
 from slipstream.kernels.membership import Axis, Membership
+from slipstream.models.constants import Activation
 from slipstream.models.variants import INITIAL_TEMPERATURE, INITIAL_WEIGHT_STD
 
 
 class Mlp(nn.Module):
     """Linear, GELU, linear, applied to every point separately."""
 
-    def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
+    def __init__(
+        self, inputs: int, hidden: int, outputs: int, activation: Activation = "gelu"
+    ) -> None:
         super().__init__()
+        self.approximate = "tanh" if activation == "gelu-tanh" else "none"
         self.expand = nn.Linear(inputs, hidden)
         self.contract = nn.Linear(hidden, outputs)
 
     def forward(self, x: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch K"]:
-        return self.contract(F.gelu(self.expand(x)))
+        return self.contract(F.gelu(self.expand(x), approximate=self.approximate))
 
 
 class Slots(nn.Module):
@@ -59,9 +65,16 @@ def attend(
     query: Float[Tensor, "*batch G D"],
     key: Float[Tensor, "*batch G D"],
     value: Float[Tensor, "*batch G D"],
+    causal: bool = False,
 ) -> Float[Tensor, "*batch G D"]:
-    """Softmax attention, written out: bit-deterministic, and with few tokens it costs little."""
+    """Softmax attention, written out: bit-deterministic, and with few tokens it costs little.
+
+    Where it is causal, a token attends only to itself and to those before it.
+    """
     scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
+    if causal:
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(later, -math.inf)
     return scores.softmax(-1) @ value
 
 

@@ -13,6 +13,7 @@ from slipstream.core.shapes import Float
 from slipstream.kernels.api import deslice_tokens, slice_points
 from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.plan import How
+from slipstream.models.constants import DEFAULT, Constants
 from slipstream.models.layers import Mlp, Slots, split_heads
 from slipstream.models.steps import SteppedCoupling
 from slipstream.models.variants import LINEAR_NO_TEMPERATURES, Size
@@ -21,11 +22,11 @@ from slipstream.models.variants import LINEAR_NO_TEMPERATURES, Size
 class LinearNoCoupling(SteppedCoupling):
     """Takes the place of `Coupling`; the number of slots is key_ratio x head width."""
 
-    def __init__(self, size: Size, how: How) -> None:
+    def __init__(self, size: Size, how: How, constants: Constants = DEFAULT) -> None:
         super().__init__()
         self.heads, self.how = size.heads, how
         width, slices = size.head_width, size.key_ratio * size.head_width
-        clamp = LINEAR_NO_TEMPERATURES
+        clamp = constants.temperatures or LINEAR_NO_TEMPERATURES
         self.query = nn.Linear(size.width, size.width)
         self.slice_slots = Slots(width, slices, size.heads, bias=False, over="points", clamp=clamp)
         self.deslice_slots = Slots(width, slices, size.heads, bias=False, clamp=clamp)

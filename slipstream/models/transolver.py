@@ -14,6 +14,7 @@ from slipstream.kernels.api import add_norm, compute_dtype, has_hooks, operation
 from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.operator import is_transformed
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
+from slipstream.models.constants import DEFAULT, Constants
 from slipstream.models.coupling import Coupling
 from slipstream.models.layers import Mlp, draw_initial_values
 from slipstream.models.lean import Memory, check_one_way, lean_forward
@@ -31,7 +32,14 @@ class Block(nn.Module):
     added here but returned, and the next layer adds it together with its first norm.
     """
 
-    def __init__(self, variant: Variant, size: Size, layer: int, how: How) -> None:
+    def __init__(
+        self,
+        variant: Variant,
+        size: Size,
+        layer: int,
+        how: How,
+        constants: Constants = DEFAULT,
+    ) -> None:
         super().__init__()
         self.hands_on, self.impl = variant.slicing == "first-layer", how["impl"]
         self.variant = variant.name
@@ -41,11 +49,12 @@ class Block(nn.Module):
             if variant.coupling is not None:
                 self.coupling = variant.make_coupling(size, layer, how)
             elif variant.normalised_over == "points":
-                self.coupling = LinearNoCoupling(size, how)
+                self.coupling = LinearNoCoupling(size, how, constants)
             else:
-                self.coupling = Coupling(variant, size, layer, how)
+                self.coupling = Coupling(variant, size, layer, how, constants)
         self.mlp_norm = nn.LayerNorm(size.width)
-        self.mlp = Mlp(size.width, size.mlp_ratio * variant.widening * size.width, size.width)
+        hidden = size.mlp_ratio * variant.widening * size.width
+        self.mlp = Mlp(size.width, hidden, size.width, constants.activation)
 
     def forward(
         self,
@@ -106,7 +115,8 @@ class Transolver(nn.Module):
 
     `variant` is a name that `slipstream variants` lists, `size` the paper's unless given, `seed`
     fixes the initial values, `impl` and `precision` choose how slice and deslice are computed (see
-    `kernels`). Raises ValueError for an unknown variant, impossible sizes or an unknown choice.
+    `kernels`), `constants` are the paper's unless given. Raises ValueError for an unknown variant,
+    impossible sizes or an unknown choice.
     """
 
     def __init__(
@@ -120,6 +130,7 @@ class Transolver(nn.Module):
         seed: int = 0,
         impl: Impl = "auto",
         precision: Precision | str | None = None,
+        constants: Constants = DEFAULT,
     ) -> None:
         super().__init__()
         check_whole("coord_dim", coord_dim, 1)
@@ -127,6 +138,8 @@ class Transolver(nn.Module):
         check_whole("out_dim", out_dim, 1)
         self.coord_dim, self.feature_dim, self.out_dim = coord_dim, feature_dim, out_dim
         self.variant, self.size = variant_named(variant), size
+        self.constants = constants
+        constants.check_fit(self.variant)
         check_choice("impl", impl, get_args(Impl))
         if precision is not None:
             check_choice("precision", precision, [p.value for p in Precision])
@@ -140,9 +153,9 @@ class Transolver(nn.Module):
         self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)
         self.placeholder = nn.Parameter(torch.empty(size.width))
         once = self.variant.stream == "token-only"
-        self.once = SliceOnce(size, self.how) if once else None
+        self.once = SliceOnce(size, self.how, constants) if once else None
         self.blocks = nn.ModuleList(
-            Block(self.variant, size, layer, self.how)
+            Block(self.variant, size, layer, self.how, constants)
             for layer in range(0 if once else size.layers)
         )
         self.head_norm = nn.LayerNorm(size.width)

@@ -15,6 +15,7 @@ from slipstream.core.configs import differences
 from slipstream.core.schemas import YOUNGER, check_plain
 from slipstream.data.batches import CoordScale, Sampling
 from slipstream.kernels.plan import Impl, Precision
+from slipstream.models.constants import DEFAULT, Constants
 from slipstream.models.lean import Memory, check_one_way
 from slipstream.models.plugins import Plugin, plugin_of
 from slipstream.models.variants import BUILT_IN, PAPER, VARIANTS, Size, variant_named
@@ -90,6 +91,8 @@ class ModelConfig:
     plugin: Plugin | None = field(default=None, metadata=YOUNGER)
     """The file that defines the variant, filled in by itself; null for a built-in variant. A config
     that names it can be read where the plug-in is not loaded."""
+    constants: Constants = field(default=DEFAULT, metadata=YOUNGER)
+    """What the model computes with besides its parameters."""
 
     def __post_init__(self) -> None:
         if self.variant in BUILT_IN:

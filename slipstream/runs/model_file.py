@@ -7,6 +7,7 @@ The header (see checkpoint.py, what = "model") holds:
     normaliser   of each part; that of `coords` is the map of coordinates
     metric       step, validation error and its groups
     data_hash, split_hash
+    imported     where the model is from, if another program trained it (imported.py)
     recipe       how inputs are made and what outputs are (recipe.py); files of older versions have
                  none, and `add_recipe` gives them one where their store is at hand
 """
@@ -23,7 +24,7 @@ from torch import Tensor
 
 from slipstream.core.files import naming_file
 from slipstream.core.runtime import pick_device
-from slipstream.core.schemas import YOUNGER, parsed
+from slipstream.core.schemas import YOUNGER, Count, parsed
 from slipstream.core.shapes import Float
 from slipstream.data.batches import Normaliser
 from slipstream.data.store import PARTS, Schema
@@ -31,8 +32,9 @@ from slipstream.kernels.plan import Impl
 from slipstream.models.structure import check_structure, expected_parameters
 from slipstream.models.transolver import Transolver
 from slipstream.models.variants import Shapes, variant_named
-from slipstream.runs.checkpoint import BestValidation, Header, read_tensors, write_tensors
+from slipstream.runs.checkpoint import Header, read_tensors, write_tensors
 from slipstream.runs.config import RunConfig
+from slipstream.runs.imported import Imported
 from slipstream.runs.model_inputs import InputFields, ModelInputs, model_inputs
 from slipstream.runs.model_page import model_page
 from slipstream.runs.recipe import Recipe, check_version
@@ -54,6 +56,8 @@ class TrainedModel:
     """Hashes of the data, and versions."""
     recipe: Recipe | None = None
     """How inputs are made and what outputs are; None in files of older versions."""
+    imported: Imported | None = None
+    """Where the model is from, if another program trained it."""
 
     @torch.no_grad()
     def __call__(self, coords: Any, features: Any = None) -> Any:
@@ -130,14 +134,25 @@ class TrainedModel:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """The best validation of the training."""
+
+    step: Count
+    error: float | None
+    """None for an imported model."""
+    by_group: dict[str, float | None]
+
+
+@dataclass(frozen=True)
 class ModelHeader(Header):
     config: RunConfig
     fields: Schema
     normaliser: Normaliser
-    metric: BestValidation
+    metric: Metric
     data_hash: str
     split_hash: str
     recipe: Recipe | None = field(default=None, metadata=YOUNGER)
+    imported: Imported | None = field(default=None, metadata=YOUNGER)
 
     def check(self) -> None:
         """Raise ValueError unless the normaliser has a number for every column, and the recipe is
@@ -170,6 +185,7 @@ def build_model(config: RunConfig, schema: Schema, impl: Impl | None = None) -> 
         seed=config.seed,
         impl=impl or config.model.impl,
         precision=config.model.dots,
+        constants=config.model.constants,
     )
     model.recompute, model.memory = config.recompute, config.memory
     return model.to(config.dtype)
@@ -183,6 +199,7 @@ def write_model(path: Path, trained: TrainedModel) -> None:
         "metric": dict(trained.metric),
         **trained.about,
         **({"recipe": trained.recipe.to_json()} if trained.recipe else {}),
+        **({"imported": trained.imported.to_json()} if trained.imported else {}),
     }
     write_tensors(path, "model", state, dict(trained.model.named_parameters()))
 
@@ -210,10 +227,12 @@ def load_model(path: Path | str, *, device: str = "cpu", impl: Impl | None = Non
     model = build_model(config, schema, impl)
     model.load_state_dict(tensors)
     model = model.to(pick_device(device)).eval()
-    own = ("config", "fields", "normaliser", "metric", "recipe")
+    own = ("config", "fields", "normaliser", "metric", "recipe", "imported")
     about = {key: value for key, value in header.items() if key not in own}
     metric = header["metric"]
-    return TrainedModel(model, schema, written.normaliser, config, metric, about, written.recipe)
+    return TrainedModel(
+        model, schema, written.normaliser, config, metric, about, written.recipe, written.imported
+    )
 
 
 def check_weights(

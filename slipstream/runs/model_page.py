@@ -41,12 +41,14 @@ def model_facts(trained: TrainedModel) -> dict[str, Any]:
         "name": config.name,
         "variant": config.model.variant,
         "size": config.to_json()["model"]["size"],
+        "constants": config.to_json()["model"]["constants"],
         "parameters": trained.model.parameter_count(),
         "precision": config.precision,
         "steps": config.steps,
         "metric": dict(trained.metric),
         "versions": trained.about.get("versions"),
         "data_hash": trained.about.get("data_hash"),
+        "imported": trained.imported and trained.imported.to_json(),
         "fields": trained.schema.to_json(),
         "recipe": trained.recipe and trained.recipe.to_json(),
         "lacking": what_is_lacking(trained),
@@ -56,6 +58,11 @@ def model_facts(trained: TrainedModel) -> dict[str, Any]:
 def what_is_lacking(trained: TrainedModel) -> list[str]:
     """A sentence for all that the model file does not say."""
     recipe = trained.recipe
+    if trained.imported is not None and recipe is None:
+        return [
+            "How inputs are made and normalised, what outputs are in physical units, and how large"
+            " its error is: another program trained it."
+        ]
     if recipe is None:
         return [
             "How inputs are made, their ranges, extent and spacing of points, where targets were"
@@ -86,11 +93,16 @@ def _identity(trained: TrainedModel) -> Lines:
         f"{size.layers} layers, width {size.width}, {size.heads} heads, {size.slices} slices;"
         f" {trained.model.parameter_count():,} parameters, {config.precision}"
     )
+    lines: Lines = [("variant", [f"{variant.name}: {variant.summary}"]), ("size", [shape])]
+    differing = config.model.constants.differing()
+    if differing:
+        lines.append(("constants", [", ".join(f"{name} {v}" for name, v in differing.items())]))
+    if trained.imported is not None:
+        return [*lines, ("imported from", [str(trained.imported), *trained.imported.dropped])]
     groups = ", ".join(
         f"{name} {error:.4g}" for name, error in metric["by_group"].items() if error is not None
     )
     error = f"{metric['error']:.4g}, relative, in validation" + (f": {groups}" if groups else "")
-    lines: Lines = [("variant", [f"{variant.name}: {variant.summary}"]), ("size", [shape])]
     if recipe is not None:
         lines.append(("trained on", [_data_text(recipe)]))
     lines.append(("steps", [f"{metric['step']:,} of {config.steps:,}, the best so far"]))
