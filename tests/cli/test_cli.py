@@ -97,8 +97,9 @@ def test_the_help_lists_every_command(command: Command) -> None:
     said = command("--help").out
     listed = [line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line]
     assert listed == [
-        "bench", "data", "demo", "plan", "train", "study", "audit", "evaluate", "calibrate",
-        "forecast", "forces", "report", "predict", "compare", "model", "variants", "doctor",
+        "bench", "data", "demo", "plan", "train", "slim", "study", "audit", "evaluate", "calibrate",
+        "forecast", "forces", "report", "predict", "compare", "export", "model", "import",
+        "export-weights", "variants", "doctor",
     ]  # fmt: skip
 
 
