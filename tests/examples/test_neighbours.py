@@ -263,7 +263,7 @@ def test_transolver_plus_is_that_of_physicsnemo(monkeypatch: pytest.MonkeyPatch)
         torch.testing.assert_close(one, other, **EXACT)
 
 
-@pytest.mark.parametrize("variant", FILES)
+@pytest.mark.parametrize("variant", ["transolver-plus"])  # FLARE draws nothing: one will do
 def test_train_resume_audit_evaluate(variant: str, tmp_path: Path, command: Command) -> None:
     run = tmp_path / "run"
     plug_in = ("--plugin", FILES[variant], "--device", "cpu")
