@@ -16,7 +16,7 @@ from slipstream.core.checks import autocast_is_on, check_like, check_shape
 from slipstream.core.shapes import Float
 from slipstream.kernels import chunked_ops, reference
 from slipstream.kernels.membership import Axis, Complete, Membership, TokenSums, as_they_are
-from slipstream.kernels.operator import is_eager, is_transformed
+from slipstream.kernels.operator import is_eager, is_exporting, is_transformed
 from slipstream.kernels.plan import How, Impl, Operation, Plan, Precision, make_plan
 
 if runtime.HAS_TRITON:
@@ -259,7 +259,7 @@ def operation_on(
         interpreted=runtime.TRITON_INTERPRETED,
         triton=runtime.HAS_TRITON,
         shared_memory=None if compiling or not on_gpu else runtime.shared_memory(device),
-        plain=not (torch.compiler.is_exporting() if compiling else is_transformed()),
+        plain=not (is_exporting() if compiling else is_transformed()),
     )
 
 

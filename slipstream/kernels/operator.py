@@ -114,6 +114,12 @@ def _without_bf16(function: Callable[..., Any], fake: Callable[..., Any]) -> Cal
     return call
 
 
+def is_exporting() -> bool:
+    """Whether `torch.export` is at work; `torch.compiler.is_exporting()` of torch 2.11 also says so
+    in code that is merely compiled."""
+    return torch.compiler._is_exporting_flag
+
+
 def is_transformed() -> bool:
     """Whether a function transform (`torch.func`) or forward-mode differentiation is active."""
     return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()

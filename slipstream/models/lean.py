@@ -30,12 +30,13 @@ from slipstream.models.totals import Total
 Memory = Literal["normal", "lean"]
 """What a training step keeps for its backward pass: all that it needs, or one tensor a layer."""
 CHUNK = {"cpu": 1 << 15}
-CHUNK_ELSEWHERE = 1 << 18
-"""Points of a chunk, which is all that a step on it holds besides what is kept: in bf16 about two
-gigabytes a layer of width 256 on a GPU, where smaller ones wait for the host: it launched the
-kernels of a step in 51 ms, and an H200 computed 262,144 points in 37 (2026-11-15, 2026-11-18). On
-a CPU a thread alone takes 16,384 points a tenth faster, but where two threads share their cores
-with other programs, smaller chunks cost up to twice the time (2026-11-19)."""
+CHUNK_ELSEWHERE = 1 << 19
+"""Points of a chunk, which is all that a step on it holds besides what is kept: in bf16 about four
+gigabytes for a model of width 256 on a GPU. Smaller ones wait for the host: a training step on 8.4
+million points took 2.35, 1.75 and 1.69 s in chunks of 2^18, 2^19 and 2^20 points, with 79.4, 81.2
+and 84.7 GB (H200, 2026-11-19). On a CPU a thread alone takes 16,384 points a tenth faster, but
+where two threads share their cores with other programs, smaller chunks cost up to twice the time
+(2026-11-19)."""
 
 Tensors = tuple[Tensor | None, ...]
 

@@ -12,7 +12,7 @@ from slipstream.core.checks import ANY, check_choice, check_like, check_shape, c
 from slipstream.core.shapes import Float
 from slipstream.kernels.api import add_norm, compute_dtype, has_hooks, operation_on
 from slipstream.kernels.membership import Membership, TokenSums
-from slipstream.kernels.operator import is_transformed
+from slipstream.kernels.operator import is_exporting, is_transformed
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
 from slipstream.models.constants import DEFAULT, Constants
 from slipstream.models.coupling import Coupling
@@ -228,7 +228,7 @@ class Transolver(nn.Module):
         if self.memory != "lean" or not torch.is_grad_enabled():
             return False
         check_one_way(self.memory, self.recompute)
-        return not (torch.compiler.is_exporting() or is_transformed())
+        return not (is_exporting() or is_transformed())
 
     @property
     def kernels(self) -> str:
