@@ -65,7 +65,6 @@ class Row:
     work: Workload
     bytes: float | None
     seconds: float | None
-    of_older_code: bool = False
 
 
 def h200_rows() -> list[Row]:
@@ -99,15 +98,14 @@ def _row(
         variant=case["variant"],
         precision=case["dtype"],
         dots=case["precision"],
-        memory="recompute" if case["checkpointed"] else "normal",
+        memory="recompute" if case["checkpointed"] else "lean" if case.get("lean") else "normal",
         compiled=case["compiled"],
         training=case["training"],
         trainer=False,
         layer_only=case["what"] == "layer",
     )
-    old = case["checkpointed"] and case["dtype"] == "bf16" and record["commit"] == "07a865e"
     when = None if untimed else seconds
-    return Row(file, record["name"], work, 1e9 * peak_gb, when, of_older_code=old)
+    return Row(file, record["name"], work, 1e9 * peak_gb, when)
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
@@ -170,13 +168,12 @@ def _least(errors: Any, start: Array) -> Array:
 
 def fit_memory(rows: list[Row], kind: Kind, names: list[str]) -> tuple[dict[str, float], float]:
     """Bytes of a point and channel by the name of the way, and bytes of the workspace."""
-    own = [row for row in rows if not row.of_older_code]
-    weights = np.array([1 / (NOISE * (row.bytes or 1)) for row in own])
-    columns = np.zeros((len(own), len(names) + 1))
-    for index, row in enumerate(own):
+    weights = np.array([1 / (NOISE * (row.bytes or 1)) for row in rows])
+    columns = np.zeros((len(rows), len(names) + 1))
+    for index, row in enumerate(rows):
         columns[index, names.index(transient_name(row.work, kind))] = transient_unit(row.work, kind)
     columns[:, -1] = 1
-    rest = np.array([(row.bytes or 0) - _counted_memory(row.work, kind) for row in own])
+    rest = np.array([(row.bytes or 0) - _counted_memory(row.work, kind) for row in rows])
     guess = np.array([TRANSIENT[0]] * len(names) + [WORKSPACE[0]])
     spread = np.array([TRANSIENT[1]] * len(names) + [WORKSPACE[1]])
     left = np.concatenate([columns * weights[:, None], np.diag(1 / spread)])
@@ -250,9 +247,8 @@ def carried(rows: list[Row]) -> list[str]:
     for title, is_apart in APART.items():
         known, asked = [r for r in rows if not is_apart(r)], [r for r in rows if is_apart(r)]
         fitted = fit_rates(known, "cuda"), fit_memory(known, "cuda", names)
-        errors = [(row, *_errors(row, "cuda", *fitted)) for row in asked]
-        of_memory = worst([memory for row, memory, _ in errors if not row.of_older_code])
-        of_time = worst([time for _, _, time in errors])
+        errors = [_errors(row, "cuda", *fitted) for row in asked]
+        of_memory, of_time = (worst([each[column] for each in errors]) for column in (0, 1))
         lines.append(f"| {title} | {len(asked)} | {of_memory} | {of_time} |")
     return lines
 
@@ -266,9 +262,8 @@ def summary(found: list[Judged]) -> list[str]:
     ]
     for kind in dict.fromkeys(each.row.kind for each in found):
         own = [each for each in found if each.row.kind == kind]
-        now = [each for each in own if not each.row.of_older_code]
         cells = [f"{kind}.jsonl", str(len(own))]
-        cells += [worst([e.memory for e in now]), worst([e.memory_alone for e in now])]
+        cells += [worst([e.memory for e in own]), worst([e.memory_alone for e in own])]
         cells += [worst([e.time for e in own]), worst([e.time_alone for e in own])]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

@@ -180,7 +180,7 @@ def _say(
             return
         say(title(found[0], run, place, points=False))
         console.print(options_table(found, "as it is, but"))
-        say(*notes(found, assumed=assumed))
+        say(*notes(found, place, assumed=assumed))
         return
     asked, *others = found
     say(title(asked, run, place))
@@ -192,4 +192,4 @@ def _say(
         console.print(options_table(others, "what would be faster" if asked.fits else FITTING))
     elif not asked.fits:
         say("No change of a field that is known here makes it fit.")
-    say(*notes([asked] if asked.fits else found, assumed=assumed))
+    say(*notes([asked] if asked.fits else found, place, assumed=assumed))

@@ -11,7 +11,7 @@ from slipstream.cli.terminal import new_table, plain
 from slipstream.planning import Device, Option, loader_bytes, streamed_bytes
 from slipstream.planning.devices import USABLE
 from slipstream.planning.kept import parameters
-from slipstream.planning.outside import LEAN
+from slipstream.planning.outside import without_record
 from slipstream.runs.config import RunConfig
 
 if TYPE_CHECKING:
@@ -94,11 +94,12 @@ def options_table(options: Sequence[Option], heading: str) -> Table:
     return table
 
 
-def notes(options: Sequence[Option], *, assumed: bool) -> list[str]:
+def notes(options: Sequence[Option], place: Device, *, assumed: bool) -> list[str]:
     """What it is from, and what no record tells: of the first option, and of lean memory."""
     said = dict.fromkeys(options[0].prediction.notes)
-    if any(option.work.memory == "lean" for option in options):
-        said[LEAN] = None
+    for option in options:
+        if option.work.memory == "lean":
+            said |= dict.fromkeys(without_record(option.work, place))
     if assumed:
         work = options[0].work
         fields = f"{work.inputs} inputs and {work.outputs} outputs of a point are assumed (--store)"

@@ -6,7 +6,6 @@ from slipstream.models.variants import BUILT_IN
 from slipstream.planning.devices import RECORDED, Device
 from slipstream.planning.workload import Spread, Workload
 
-LEAN = "memory=lean is a count of bytes and operations, without any record"
 COMPARED = {
     "points": ("fewer points than", "more points than"),
     "layers": ("fewer layers than", "more layers than"),
@@ -31,6 +30,14 @@ def way_of(work: Workload) -> str:
     step = "training" if work.training else "inference"
     compiled = "compiled" if work.compiled else "eager"
     return f"{step} {work.precision} {compiled} {work.memory}"
+
+
+def without_record(work: Workload, device: Device) -> list[str]:
+    """A sentence where no record is of a step that is computed in this way."""
+    way = way_of(work)
+    if way in device.table.seen["ways"]:
+        return []
+    return [f"no record of {way}: counted as the nearest that has one"]
 
 
 def _of_device(device: Device) -> list[str]:
@@ -65,11 +72,7 @@ def _ranges(work: Workload, device: Device) -> list[str]:
 
 
 def _of_way(work: Workload, device: Device) -> list[str]:
-    seen, said = device.table.seen, []
-    if work.memory == "lean":
-        said.append(LEAN)
-    elif way_of(work) not in seen["ways"]:
-        said.append(f"no record of {way_of(work)}: counted as the nearest that has one")
+    seen, said = device.table.seen, without_record(work, device)
     if work.variant not in BUILT_IN:
         said.append("the coupling of a plug-in is not known: counted as the baseline's")
     elif work.variant not in seen["variants"]:

@@ -54,7 +54,7 @@ def memory(work: Workload, device: Device) -> dict[str, float]:
     """Bytes at the peak of a step, by part."""
     table, kind = device.table, device.kind
     parts = {**_fixed(work, kind), **_of_points(work, kind)}
-    parts[TRANSIENT] += table.transients[transient_name(work, kind)] * transient_unit(work, kind)
+    parts[TRANSIENT] += _transient(table, work, kind) * transient_unit(work, kind)
     parts[WORKSPACE] = table.workspace
     if work.training and work.trainer:
         parts[VALIDATION] = _validation(work, device, sum(parts.values()))
@@ -78,6 +78,8 @@ def _rows_at_a_time(work: Workload, kind: Kind) -> int:
 def transient_name(work: Workload, kind: Kind) -> str:
     """The name of its fitted coefficient."""
     step = "training" if work.training else "inference"
+    if work.training and work.memory == "lean" and kind == "cuda":
+        step = "lean"
     if work.layer_only:
         return f"layer {step}" + (" folded" if kind == "cpu" and work.folded else "")
     if kind == "cpu":
@@ -154,7 +156,8 @@ def _of_points(work: Workload, kind: Kind) -> dict[str, float]:
     kept = kept_bytes(work, kind) * work.rows
     stream = STREAM_BYTES * work.size.width
     if work.memory == "lean":  # the gradient of a stream takes the place of the stream behind it
-        chunk = _rows_at_a_time(work, kind) * (chunk_bytes(work, kind) + hidden)
+        beside = hidden if kind == "cpu" else 0  # on a GPU a coefficient of its own has it
+        chunk = _rows_at_a_time(work, kind) * (chunk_bytes(work, kind) + beside)
         return {KEPT: kept, TRANSIENT: chunk}
     again = layer_bytes(work, kind, 0) - stream if work.memory == "recompute" else 0.0
     return {KEPT: kept, TRANSIENT: work.rows * (hidden + again * bool(work.stream_layers))}
@@ -170,12 +173,15 @@ def _validation(work: Workload, device: Device, step: float) -> float:
         work, training=False, trainer=False, precision="fp32", dots=None, compiled=False,
         memory="normal", recorded=False,
     )  # fmt: skip
-    transient = _transients(table, passing, kind)
+    transient = _transient(table, passing, kind)
     needed = sum(_of_points(passing, kind).values()) + transient * transient_unit(passing, kind)
     if work.replayed and kind == "cuda":
         return needed
     return max(0.0, needed - step)
 
 
-def _transients(table: Table, work: Workload, kind: Kind) -> float:
-    return table.transients[transient_name(work, kind)]
+def _transient(table: Table, work: Workload, kind: Kind) -> float:
+    """Bytes of a point and channel; those of a normal step where lean ones have no record."""
+    normal = replace(work, memory="normal")
+    known = table.transients.get(transient_name(work, kind))
+    return table.transients[transient_name(normal, kind)] if known is None else known

@@ -37,7 +37,7 @@ def test_a_step_that_fits(command: Command) -> None:
     for expected in (
         "own: training of baseline, 8 layers of width 256, 8 heads, 32 slices; 1,000,000 points",
         "It fits: ",
-        "50,000 steps 1.7 h",
+        "50,000 steps 1.8 h",
         "kept for the backward pass",
         "8 inputs and 4 outputs of a point are assumed",
     ):
@@ -58,7 +58,9 @@ def test_what_makes_a_step_fit_is_the_cheapest_first(command: Command) -> None:
     assert whole == sorted(whole) and whole[0] > asked["seconds"]
     page = command("plan", "--points", "8M", "--device", "h200").out
     assert "It does not fit" in page and "what would fit" in page
-    assert "memory=lean is a count of bytes and operations, without any record" in page
+    assert "no record of" not in page
+    page = command("plan", "--points", "8M", "--device", "h200", "--precision", "fp32").out
+    assert "no record of training fp32 eager lean: counted as the nearest" in page
 
 
 def test_the_config_of_a_run_is_planned(command: Command, tmp_path: Path) -> None:
