@@ -15,7 +15,6 @@ MOMENTS = {
     "train": [
         Moment(SIGTERM, True, share=0.2, after="records.jsonl"),
         Moment(SIGKILL, False, share=0.2, after="records.jsonl"),
-        Moment(SIGINT, True, share=0.4),
     ],
     "study": [Moment(SIGKILL, False, share=0.1, after="records.jsonl")],
     "ingest": [Moment(SIGINT, True, share=0.3, after="")],
