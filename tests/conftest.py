@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -38,6 +39,10 @@ if SHAPES_CHECKED:
     from jaxtyping import config, install_import_hook
 
     install_import_hook(CHECKED, "beartype.beartype")
+
+PEERS = Path(__file__).parents[1] / "peers"
+if PEERS.is_dir():  # other people's packages, by benchmarks/peers.sh; our own dependencies come first
+    sys.path.append(str(PEERS))
 
 os.environ.setdefault("MKL_CBWR", "AUTO")  # as the command line does: digits are compared
 
