@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,26 @@ def test_an_error_that_is_not_finite_is_a_failure() -> None:
         "its training diverged: the error of step 20 is not finite"
     )
     assert Curve("e", "untied", 0, {}, 20).failure is not None
+
+
+def test_a_group_of_targets_that_was_not_learned_is_a_failure() -> None:
+    """slice-once on Poisson, 8,000 steps: the mean over both groups hides that one is 1.00."""
+    groups = {10: {"potential": 0.31, "field": 1.0}, 20: {"potential": 0.32, "field": 0.9}}
+    once = Curve("poisson", "slice-once", 0, {10: 0.655, 20: 0.656}, 20, 20, groups)
+    assert once.failure == "it did not learn field (error 1.00); predicting means has 1"
+    assert replace(once, variant="mlp-only").failure is None, "it cannot learn what is not local"
+    assert replace(once, errors={10: 0.66, 20: 0.61}).failure is None, "the best step counts"
+
+
+def test_overfitting_is_told_apart_from_divergence() -> None:
+    """The validation error of both doubles; the training loss of one falls, of the other rises."""
+    errors = {10: 0.2, 20: 0.4}
+    memorised = Curve("e", "mlp-only", 0, errors, 20, losses={10: 0.2, 20: 0.05})
+    assert memorised.failure is None and memorised.overfitting == (
+        "it overfits: from step 10 on its validation error rose from 0.2 to 0.4 while its training"
+        " loss fell from 0.2 to 0.125"
+    )
+    diverged = replace(memorised, losses={10: 0.2, 20: 0.5})
+    assert diverged.overfitting is None and str(diverged.failure).startswith("its training diverg")
+    assert replace(memorised, losses={}).failure == diverged.failure, "nobody knows"
+    assert replace(memorised, errors={10: 0.2, 20: 0.25}).overfitting is None
