@@ -31,6 +31,8 @@ class Cell:
     digits: int = 3
     """Significant digits."""
     kind: Literal["error", "ratio", "percent", "count", "text"] = "error"
+    interval: tuple[float, float] | None = None
+    """Shown in the place of `std`, as [0.701, 0.822]."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from slipstream.reports.content import Definition, Picture, Report, RunCard, Sec
 from slipstream.reports.draw import pictures
 from slipstream.reports.draw.pictures import Gallery
 from slipstream.reports.draw.scenes import read_scenes
-from slipstream.reports.study.claims import claims_table
+from slipstream.reports.study.claims_table import claims_table
 from slipstream.reports.study.gather import Gathered, RunData
 from slipstream.reports.study.insight_tables import insight_tables
 from slipstream.reports.study.own_data import data_tables, is_on_data, one_variant

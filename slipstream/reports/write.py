@@ -11,8 +11,8 @@ from slipstream.reports.draw.pictures import NAMES
 from slipstream.reports.page.html import write_page
 from slipstream.reports.page.tables import write_tables
 from slipstream.reports.story import TABLES, make_report, pictures_of, tables_of
-from slipstream.reports.study.claims import evidence_of
 from slipstream.reports.study.conclusion import conclude_all
+from slipstream.reports.study.evidence import evidence_of
 from slipstream.reports.study.gather import RunData, gather
 from slipstream.reports.study.own_data import (
     data_conclusion,

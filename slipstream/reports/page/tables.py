@@ -62,10 +62,17 @@ def _spread(cell: Cell) -> str:
     return "" if cell.std is None else number_text(cell.std, 1)
 
 
+def _interval(cell: Cell) -> str:
+    """As " [0.701, 0.822]"; nothing where there is none."""
+    if cell.value is None or cell.interval is None:
+        return ""
+    return f" [{', '.join(number_text(end, cell.digits) for end in cell.interval)}]"
+
+
 def cell_text(cell: Cell) -> str:
-    """As "0.0756 ± 0.0001", "1.61×", "+3.8 %" or its own text."""
+    """As "0.0756 ± 0.0001", "1.61× [1.50, 1.73]", "+3.8 %" or its own text."""
     number, spread = _parts(cell)
-    return f"{number} ± {spread}" if spread else number
+    return (f"{number} ± {spread}" if spread else number) + _interval(cell)
 
 
 def to_markdown(table: Table) -> str:
@@ -165,7 +172,7 @@ def _latex_cell(cell: Cell) -> str:
         small = spread.replace("×", r"\times").replace(" %", r"\%")
         short = small.removeprefix("0") if small.startswith("0.") else small
         shown += rf"{{\scriptstyle\pm{short}}}"
-    return f"${shown}$"
+    return f"${shown}${_latex(_interval(cell))}"
 
 
 def _latex(text: str) -> str:

@@ -43,7 +43,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Weight:
     """The probabilities of data at least as extreme if a verdict were wrong."""
 
     equivalent: float
@@ -70,21 +70,23 @@ class Evidence:
         return min(self.equivalent, self.below, self.above, self.different)
 
 
-NOTHING = Evidence(1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+NOTHING = Weight(1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 """Of an estimate whose error is unknown."""
 
 
-def weigh(estimate: Estimate, band: Band) -> Evidence:
-    """The evidence of an estimate for each verdict."""
+def weigh(estimate: Estimate, band: Band) -> Weight:
+    """How much an estimate speaks for each verdict."""
     if estimate.error is None or not math.isfinite(estimate.value):
         return NOTHING
+    if estimate.error == 0:
+        return _known(estimate.value, band)
 
     def beyond(bound: float) -> float:
         """P(an estimate at least as large if the true value were `bound`)."""
         return _tail(estimate.value - bound, estimate)
 
     not_above, not_below = _tail(band.high - estimate.value, estimate), beyond(band.low)
-    return Evidence(
+    return Weight(
         equivalent=max(not_above, not_below),
         below=min(1.0, 2 * _tail(band.low - estimate.value, estimate)),
         above=min(1.0, 2 * beyond(band.high)),
@@ -94,19 +96,30 @@ def weigh(estimate: Estimate, band: Band) -> Evidence:
     )
 
 
+def _known(value: float, band: Band) -> Weight:
+    """Of a number without scatter; the ends belong to the band."""
+    below, above = value < band.low, value > band.high
+    return Weight(
+        equivalent=float(below or above),
+        below=float(not below),
+        above=float(not above),
+        different=float(value == 0),
+        not_above=float(above),
+        not_below=float(below),
+    )
+
+
 def _tail(distance: float, estimate: Estimate) -> float:
     """P(an error at least as large as this distance, with its sign)."""
-    assert estimate.error is not None
-    if estimate.error == 0:
-        return 0.5 if distance == 0 else float(distance < 0)
+    assert estimate.error
     return exceeds(distance / estimate.error, estimate.freedom)
 
 
 def inside(estimate: Estimate, band: Band, alpha: float = ALPHA) -> str:
     """Whether a value lies in a range that somebody else found: inside, below, above, or open."""
-    evidence = weigh(estimate, band)
-    if evidence.equivalent <= alpha:
+    weight = weigh(estimate, band)
+    if weight.equivalent <= alpha:
         return "inside"
-    if evidence.above <= alpha:
+    if weight.above <= alpha:
         return "above"
-    return "below" if evidence.below <= alpha else "open"
+    return "below" if weight.below <= alpha else "open"

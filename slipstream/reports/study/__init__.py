@@ -4,5 +4,7 @@ gather           all that is known of the runs, from their folders; planned: wha
 settings         runs in groups that may be compared
 study_tables     the tables of errors; insight_tables: those that explain them; captions: of both
 system_tables    speed and memory, from records of `slipstream bench`
-claims           the paper's claims with number, error bar and verdict; conclusion: in sentences
+evidence         the groups that decide claims, and errors as samples; measures: numbers from them
+claims           the paper's claims; judgement: verdicts on their numbers, claims_table: all of them
+conclusion       three verdicts in sentences
 """

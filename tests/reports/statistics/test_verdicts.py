@@ -28,7 +28,7 @@ TEN = Band.of_ratios(1 / 1.1, 1.1)
         (0.0, None, "undecided"),
         (math.nan, 0.01, "undecided"),
         (0.2, 0.0, "above"),
-        (TEN.high, 0.0, "different"),
+        (TEN.high, 0.0, "equivalent"),
     ],
 )
 def test_the_part_of_the_scale_that_an_estimate_lies_in(

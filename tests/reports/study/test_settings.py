@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from slipstream.reports.page.tables import cell_text
-from slipstream.reports.study.claims import claims_table, evidence_of
+from slipstream.reports.study.claims_table import claims_table
 from slipstream.reports.study.conclusion import conclude_all
+from slipstream.reports.study.evidence import evidence_of
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.settings import longer_groups, main_groups, sweep, swept_variants
 from slipstream.reports.study.study_tables import main_table, study_tables

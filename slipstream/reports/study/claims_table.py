@@ -1,0 +1,131 @@
+"""The table of claims: the numbers that decide each, with intervals, verdicts and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from slipstream.reports.content import Cell, Table
+from slipstream.reports.study.claims import CLAIMS, COUPLING
+from slipstream.reports.study.evidence import Evidence, evidence_of, length_text
+from slipstream.reports.study.gather import RunData
+from slipstream.reports.study.judgement import Judgement, judge_all
+from slipstream.reports.study.study_tables import text_cell
+
+COLUMNS = (
+    "claim", "experiment", "the claim", "verdict", "number [95 %]", "on test [95 %]",
+    "paper's range", "seeds for a verdict", "which number",
+)  # fmt: skip
+_CAPTION = (
+    "The numbers that decide each claim, mostly ratios of validation errors, with intervals of 95 %"
+    " from the scatter of the logarithms over the seeds (Welch). Equal means within 10 %, a band of"
+    " ours, where the claim says nothing else. Verdicts are tests at 5 % against both ends of the"
+    " band, one-sided for equal (the interval of 90 % lies in it) and two-sided for better and"
+    " worse; where a claim has several rows, the levels are Holm's, from the largest p-value down."
+    " A ratio that differs from 1, but not surely by more than the band, is called different. The"
+    " paper's range is tested at 5 % for each row by itself. Different lengths of training are"
+    " compared only where the claim is on lengths. On test: the composite error, its interval a"
+    " bootstrap over seeds and samples, too narrow with three seeds. Seeds for a verdict: of each"
+    " variant, for a power of 80 % if ratio and scatter are as measured."
+)
+_ASSUMED = (
+    " A single seed is taken to scatter like the variant of the same runs whose seeds scatter most,"
+    " named in the last column; what follows from that is assumed, not measured."
+)
+
+
+def claims_table(runs: Sequence[RunData]) -> Table | None:
+    """A row for each number; notes name the claims that are not asked, or on which no run bears."""
+    evidence = evidence_of(runs)
+    judged = judge_all(evidence)
+    judgements = [one for own in judged.values() for one in own]
+    if not judgements:
+        return None
+    assumed = any(one.measured.estimate.assumed for one in judgements)
+    rows = tuple(tuple(_row(one)) for one in judgements)
+    untested = [text[0].lower() + text[1:] for text, own in judged.items() if not own]
+    notes = [f"No run bears on: {'; '.join(untested)}."] if untested else []
+    notes = [*_insensitive(judged), *_not_asked(evidence), *_left_out(evidence), *notes]
+    caption = _CAPTION + _ASSUMED * assumed
+    return Table("claims", "The paper's claims", caption, COLUMNS, rows, tuple(notes))
+
+
+def _row(one: Judgement) -> list[Cell]:
+    measured = one.measured
+    kind: Literal["ratio", "error"] = "ratio" if one.claim.scale == "ratio" else "error"
+    on_test = measured.on_test
+    assumed = " (assumed)" if measured.estimate.assumed and one.verdict != "undecided" else ""
+    return [
+        text_cell(one.claim.text),
+        text_cell(one.experiment),
+        text_cell(one.answer),
+        text_cell(one.words + assumed),
+        Cell(one.value, kind=kind, interval=one.interval),
+        Cell(on_test[0], kind=kind, interval=on_test[1:]) if on_test else text_cell(""),
+        text_cell(one.against_paper),
+        text_cell(one.seeds_needed),
+        text_cell(f"{one.claim.what} ({_sources(one)})"),
+    ]
+
+
+def _sources(one: Judgement) -> str:
+    assumed = one.measured.estimate.assumed
+    scatter = f"a single seed taken to scatter like {assumed}" if assumed else ""
+    return "; ".join(text for text in (one.measured.where, one.measured.seeds, scatter) if text)
+
+
+def _insensitive(judged: Mapping[str, Sequence[Judgement]]) -> list[str]:
+    """Experiments on which even a model without coupling counts as equal."""
+    blind = [
+        one.experiment
+        for own in judged.values()
+        for one in own
+        if one.claim.text == COUPLING and one.verdict == "equivalent"
+    ]
+    if not blind:
+        return []
+    return [
+        f"On {', '.join(blind)} a model without any coupling counts as equal to the baseline: that"
+        " another variant does too says little there."
+    ]
+
+
+def _not_asked(evidence: Sequence[Evidence]) -> list[str]:
+    """Claims that mean nothing on some experiments, with the reason."""
+    notes = []
+    for claim in CLAIMS:
+        reasons: dict[str, list[str]] = {}
+        for one in evidence:
+            why = claim.why_not_asked(one.experiment)
+            if why is not None:
+                reasons.setdefault(why, []).append(one.experiment)
+        notes += [
+            f"{claim.text}: not asked on {', '.join(names)}: {why}."
+            for why, names in reasons.items()
+        ]
+    return notes
+
+
+def _left_out(evidence: Sequence[Evidence]) -> list[str]:
+    """What decides nothing because a run of it failed, and what overfitted, a sentence each."""
+    sentences = []
+    for one in evidence:
+        sentences += [
+            f"Left out: {run.name} was trained for {run.config.steps:,} steps, the baseline for"
+            f" {one.main.steps:,}; different lengths are not compared."
+            for run in one.other_lengths
+        ]
+        sweeps = [group for groups in one.sweeps.values() for group in groups]
+        for group in {id(each.runs[0]): each for each in (one.main, *one.longer, *sweeps)}.values():
+            size = group.size
+            place = f"{group.experiment}, G = {size.slices}, L = {size.layers}"
+            place += f", {length_text(group)}"
+            failures = [f"{name}: {why}" for name, why in group.failures().items()]
+            sentences += [f"Left out: {place}, {failure}." for failure in failures]
+            overfitted = (run for run in group.compared if run.curve.overfitting)
+            sentences += [
+                f"{place}, {run.variant}, seed {run.config.seed}: {run.curve.overfitting};"
+                " the best error counts."
+                for run in overfitted
+            ]
+    return list(dict.fromkeys(sentences))
