@@ -64,12 +64,17 @@ class Gallery:
 
 def error_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
     groups = main_groups(runs)
+    failed = {(g.experiment, name) for g in groups for name in g.failures() if name != BASELINE}
     rows = [row for group in groups for row in group.rows()]
+    rows = [row for row in rows if (row.experiment, row.variant) not in failed]
     pictures = []
     if any(row.ratio is not None and row.variant != BASELINE for row in rows):
         caption = (
             "Validation error of each variant over the baseline's; bars: one standard deviation."
         )
+        if failed:
+            names = "; ".join(f"{name} on {experiment}" for experiment, name in sorted(failed))
+            caption += f" Left out, as they failed to train: {names}."
         pictures.append(
             gallery.picture("ratios", "Cost of each ablation", caption, figures.ratio_plot(rows))
         )

@@ -51,7 +51,8 @@ def _power(estimate: Estimate, band: Band, count: int, alpha: float) -> float:
         return 1.0
     # Welch's degrees of freedom are fewer than those of the samples together: of 4 seeds each 5.0
     # on average, not 6.
-    error, freedom = estimate.spread / math.sqrt(count), estimate.samples * (count - 1) - 1
+    freedom = max(1, estimate.samples * (count - 1) - 1)
+    error = estimate.spread / math.sqrt(count)
     up, down = (band.high - estimate.value) / error, (estimate.value - band.low) / error
     if up > 0 and down > 0:
         return equivalence_power(down, up, freedom, alpha)

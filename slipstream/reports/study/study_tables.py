@@ -80,7 +80,16 @@ def main_table(groups: Sequence[Group]) -> Table:
         f" ({_seeds(groups)}). Best of a row in bold."
     )
     columns = ("experiment", *headings(variants))
-    return Table("main", "Validation error", caption, columns, tuple(rows))
+    return Table("main", "Validation error", caption, columns, tuple(rows), failure_notes(groups))
+
+
+def failure_notes(groups: Sequence[Group]) -> tuple[str, ...]:
+    """Whose errors say nothing about the variant, and why."""
+    return tuple(
+        f"{group.experiment}, {variant}: {failure}."
+        for group in groups
+        for variant, failure in group.failures().items()
+    )
 
 
 def ratio_table(groups: Sequence[Group]) -> Table | None:
@@ -101,7 +110,8 @@ def ratio_table(groups: Sequence[Group]) -> Table | None:
         " order."
     )
     columns = ("experiment", *headings(variants))
-    return Table("ratio", "Cost of each ablation", caption, columns, tuple(rows))
+    notes = failure_notes(groups)
+    return Table("ratio", "Cost of each ablation", caption, columns, tuple(rows), notes)
 
 
 def error_cell(row: Row | None) -> Cell:

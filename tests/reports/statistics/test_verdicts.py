@@ -106,4 +106,5 @@ def test_seeds_needed_are_the_fewest_that_suffice() -> None:
     assert seeds_needed(Estimate(0.4, 0.03, 4, spread), TEN) == 3
     assert seeds_needed(Estimate(TEN.high, 0.03, 4, spread), TEN) is None, "no number suffices"
     assert seeds_needed(Estimate(0.0, None), TEN) is None
+    assert seeds_needed(Estimate(0.0, 0.03, 2, 0.04, samples=1), TEN) == 4, "of one sample"
     assert seeds_needed(Estimate(0.0, 0.0, 4, 0.0), TEN) == 2
