@@ -10,6 +10,7 @@ from slipstream.reports.study.claims import CLAIMS, COUPLING
 from slipstream.reports.study.evidence import Evidence, evidence_of, length_text
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.judgement import Judgement, judge_all
+from slipstream.reports.study.measures import untrained_depths
 from slipstream.reports.study.study_tables import text_cell
 
 COLUMNS = (
@@ -115,6 +116,7 @@ def _left_out(evidence: Sequence[Evidence]) -> list[str]:
             f" {one.main.steps:,}; different lengths are not compared."
             for run in one.other_lengths
         ]
+        sentences += _untrained(one)
         sweeps = [group for groups in one.sweeps.values() for group in groups]
         for group in {id(each.runs[0]): each for each in (one.main, *one.longer, *sweeps)}.values():
             size = group.size
@@ -129,3 +131,18 @@ def _left_out(evidence: Sequence[Evidence]) -> list[str]:
                 for run in overfitted
             ]
     return list(dict.fromkeys(sentences))
+
+
+def _untrained(one: Evidence) -> list[str]:
+    """Variants whose deeper models are worse than their shallower ones, a sentence each."""
+    groups, sentences = one.sweeps.get("layers", ()), []
+    for variant in dict.fromkeys(row.variant for group in groups for row in group.rows()):
+        failed = untrained_depths(groups, variant)
+        if failed:
+            depths = ", ".join(str(group.at("layers")) for group in failed)
+            sentences.append(
+                f"Left out of the claims on depth: {one.experiment}, {variant} with L = {depths}:"
+                " its error is higher than with fewer layers, though a deeper model can do all that"
+                " a shallower one can. That is its training, not a limit of the variant."
+            )
+    return sentences

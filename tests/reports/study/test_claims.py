@@ -238,6 +238,20 @@ def test_sweeps_have_a_row_for_every_place() -> None:
     assert closed.answer == "holds"
 
 
+def test_a_deeper_model_that_is_worse_was_not_trained_and_shows_no_gap() -> None:
+    """slice-once on Poisson: 1.13 times the baseline's with 2 layers, 2.3 times with 8."""
+    runs = [*BASE]
+    for depth, error in ((2, 1.3), (8, 2.6), (16, 2.7)):
+        runs += swept(depth, baseline=1.1, mlp_only=3.0, slice_once=error)
+    told = judge_all(evidence_of(runs))
+    assert told["Predicted: the gap of slice-once persists at every depth"] == [], "one is no sweep"
+    assert len(told["Predicted: the gap of mlp-only persists at every depth"]) == 3
+    (note,) = (n for n in table_of(runs).notes if "depth" in n and "slice-once with L" in n)
+    assert note.startswith(
+        "Left out of the claims on depth: poisson, slice-once with L = 8, 16: its error is higher"
+    )
+
+
 def test_no_trend_with_depth_is_a_claim_of_its_own() -> None:
     """mlp-only stays as it is from 2 to 32 layers, the baseline halves its error."""
     depths, runs = (2, 4, 8, 16, 32), []
