@@ -13,7 +13,7 @@ from slipstream.reports.content import Definition, Picture, Report, RunCard, Sec
 from slipstream.reports.draw import pictures
 from slipstream.reports.draw.pictures import Gallery
 from slipstream.reports.draw.scenes import read_scenes
-from slipstream.reports.study.claims_table import claims_table
+from slipstream.reports.study.claims_table import claims_tables
 from slipstream.reports.study.gather import Gathered, RunData
 from slipstream.reports.study.insight_tables import insight_tables
 from slipstream.reports.study.own_data import data_tables, is_on_data, one_variant
@@ -22,7 +22,7 @@ from slipstream.reports.study.study_tables import study_tables
 from slipstream.reports.study.system_tables import system_tables
 
 _SECTIONS = {
-    "Claims": ("claims",),
+    "Claims": ("claims", "numbers"),
     "Errors": ("main", "ratio"),
     "Each variable": ("variables-l1", "variables-l2", "noise"),
     "Fields": (),
@@ -36,7 +36,7 @@ _FIRST = ("variables-l1", "forces", "samples", "variables-l2", "noise")
 """The tables of the section on fields and forces, with which a report on data begins."""
 _DATA = "Fields and forces"
 TABLES = tuple(dict.fromkeys([*_FIRST, *(name for own in _SECTIONS.values() for name in own)]))
-_OF_VARIANTS = ("claims", "ratio", "grid", "capacity", "budgets")
+_OF_VARIANTS = ("claims", "numbers", "ratio", "grid", "capacity", "budgets")
 """Tables that say nothing where there is only one variant."""
 
 
@@ -53,9 +53,8 @@ def make_report(
     gallery = Gallery(folder)
     compared = [run for group in main_groups(runs) for run in group.compared]
     scenes = read_scenes(compared, problems)
-    claims = claims_table(runs)
     all_tables = [*study_tables(runs), *insight_tables(runs), *system_tables(bench)]
-    all_tables += [*data_tables(runs), *([claims] if claims else [])]
+    all_tables += [*data_tables(runs), *claims_tables(runs)]
     left_out = _OF_VARIANTS if one_variant(runs) else ()
     tables = {table.name: table for table in all_tables if table.name not in left_out}
     fields = pictures.field_pictures(scenes, gallery)

@@ -5,6 +5,6 @@ settings         runs in groups that may be compared
 study_tables     the tables of errors; insight_tables: those that explain them; captions: of both
 system_tables    speed and memory, from records of `slipstream bench`
 evidence         the groups that decide claims, and errors as samples; measures: numbers from them
-claims           the paper's claims; judgement: verdicts on their numbers, claims_table: all of them
+claims           the paper's claims; judgement: verdicts on them; claims_table: tables of both
 conclusion       three verdicts in sentences
 """

@@ -1,4 +1,4 @@
-"""The table of claims: the numbers that decide each, with intervals, verdicts and seeds."""
+"""The tables of claims: verdicts with their numbers, and where each number comes from."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from slipstream.reports.study.measures import untrained_depths
 from slipstream.reports.study.study_tables import text_cell
 
 COLUMNS = (
-    "claim", "experiment", "the claim", "verdict", "number [95 %]", "on test [95 %]",
-    "paper's range", "seeds for a verdict", "which number",
+    "claim", "experiment", "the claim", "verdict", "number [95 %]", "paper's range", "seeds",
 )  # fmt: skip
+SOURCES = ("claim", "experiment", "which number", "runs", "on test [95 %]")
 _CAPTION = (
     "The numbers that decide each claim, mostly ratios of validation errors, with intervals of 95 %"
     " from the scatter of the logarithms over the seeds (Welch). Equal means within 10 %, a band of"
@@ -24,55 +24,72 @@ _CAPTION = (
     " band, one-sided for equal (the interval of 90 % lies in it) and two-sided for better and"
     " worse; where a claim has several rows, the levels are Holm's, from the largest p-value down."
     " A ratio that differs from 1, but not surely by more than the band, is called different. The"
-    " paper's range is tested at 5 % for each row by itself. Different lengths of training are"
-    " compared only where the claim is on lengths. On test: the composite error, its interval a"
-    " bootstrap over seeds and samples, too narrow with three seeds. Seeds for a verdict: of each"
-    " variant, for a power of 80 % if ratio and scatter are as measured."
+    " paper's range is tested at 5 % for each row by itself. Seeds: how many of each variant would"
+    " decide with a power of 80 %, if ratio and scatter are as measured."
 )
 _ASSUMED = (
-    " A single seed is taken to scatter like the variant of the same runs whose seeds scatter most,"
-    " named in the last column; what follows from that is assumed, not measured."
+    " Assumed: a single seed is taken to scatter like the variant of the same runs whose seeds"
+    " scatter most, which the table of numbers names."
+)
+_SOURCES_CAPTION = (
+    "Which number decides a claim, and of which runs. Different lengths of training are compared"
+    " only where the claim is on lengths. On test: the same ratio of composite errors, its interval"
+    " a bootstrap over seeds and samples, too narrow with three seeds, and over samples alone with"
+    " one."
 )
 
 
-def claims_table(runs: Sequence[RunData]) -> Table | None:
-    """A row for each number; notes name the claims that are not asked, or on which no run bears."""
+def claims_tables(runs: Sequence[RunData]) -> list[Table]:
+    """Verdicts, a row for each number, and a table of where the numbers come from.
+
+    Notes name the claims that are not asked, or on which no run bears. Empty without any number.
+    """
     evidence = evidence_of(runs)
     judged = judge_all(evidence)
     judgements = [one for own in judged.values() for one in own]
     if not judgements:
-        return None
-    assumed = any(one.measured.estimate.assumed for one in judgements)
-    rows = tuple(tuple(_row(one)) for one in judgements)
+        return []
     untested = [text[0].lower() + text[1:] for text, own in judged.items() if not own]
     notes = [f"No run bears on: {'; '.join(untested)}."] if untested else []
     notes = [*_insensitive(judged), *_not_asked(evidence), *_left_out(evidence), *notes]
-    caption = _CAPTION + _ASSUMED * assumed
-    return Table("claims", "The paper's claims", caption, COLUMNS, rows, tuple(notes))
-
-
-def _row(one: Judgement) -> list[Cell]:
-    measured = one.measured
-    kind: Literal["ratio", "error"] = "ratio" if one.claim.scale == "ratio" else "error"
-    on_test = measured.on_test
-    assumed = " (assumed)" if measured.estimate.assumed and one.verdict != "undecided" else ""
+    assumed = any(one.measured.estimate.assumed for one in judgements)
+    caption, title = _CAPTION + _ASSUMED * assumed, "The paper's claims"
+    rows = tuple(tuple(_row(one)) for one in judgements)
+    sources = tuple(tuple(_source(one)) for one in judgements)
     return [
-        text_cell(one.claim.text),
-        text_cell(one.experiment),
-        text_cell(one.answer),
-        text_cell(one.words + assumed),
-        Cell(one.value, kind=kind, interval=one.interval),
-        Cell(on_test[0], kind=kind, interval=on_test[1:]) if on_test else text_cell(""),
-        text_cell(one.against_paper),
-        text_cell(one.seeds_needed),
-        text_cell(f"{one.claim.what} ({_sources(one)})"),
+        Table("claims", title, caption, COLUMNS, rows, tuple(notes)),
+        Table("numbers", "The numbers behind the claims", _SOURCES_CAPTION, SOURCES, sources),
     ]
 
 
-def _sources(one: Judgement) -> str:
-    assumed = one.measured.estimate.assumed
+def _names(one: Judgement) -> list[Cell]:
+    """Claim and experiment with the runs, as "poisson, G = 8, 4,000 steps"."""
+    place = ", ".join(text for text in (one.experiment, one.measured.where) if text)
+    return [text_cell(one.claim.text), text_cell(place)]
+
+
+def _row(one: Judgement) -> list[Cell]:
+    assumed = " (assumed)" if one.measured.estimate.assumed and one.verdict != "undecided" else ""
+    return [
+        *_names(one),
+        text_cell(one.answer),
+        text_cell(one.words + assumed),
+        Cell(one.value, kind=_kind(one), interval=one.interval),
+        text_cell(one.against_paper),
+        text_cell(one.seeds_needed),
+    ]
+
+
+def _source(one: Judgement) -> list[Cell]:
+    assumed, on_test = one.measured.estimate.assumed, one.measured.on_test
     scatter = f"a single seed taken to scatter like {assumed}" if assumed else ""
-    return "; ".join(text for text in (one.measured.where, one.measured.seeds, scatter) if text)
+    runs = "; ".join(text for text in (one.measured.seeds, scatter) if text)
+    tested = Cell(on_test[0], kind=_kind(one), interval=on_test[1:]) if on_test else text_cell("")
+    return [*_names(one), text_cell(one.claim.what), text_cell(runs), tested]
+
+
+def _kind(one: Judgement) -> Literal["ratio", "error"]:
+    return "ratio" if one.claim.scale == "ratio" else "error"
 
 
 def _insensitive(judged: Mapping[str, Sequence[Judgement]]) -> list[str]:

@@ -61,11 +61,11 @@ class Judgement:
             return ""
         estimate = self.measured.estimate
         if estimate.error is None:
-            return "unknown: several seeds of one variant"
+            return "unknown"
         if estimate.spread is None:
             return ""
         count = seeds_needed(estimate, self.claim.band)
-        return "over 1,000" if count is None else str(count)
+        return "> 1,000" if count is None else str(count)
 
     def _shown(self, value: float) -> float:
         return math.exp(value) if self.claim.scale == "ratio" else value

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from slipstream.reports.page.tables import cell_text
-from slipstream.reports.study.claims_table import claims_table
+from slipstream.reports.study.claims_table import claims_tables
 from slipstream.reports.study.conclusion import conclude_all
 from slipstream.reports.study.evidence import evidence_of
 from slipstream.reports.study.gather import RunData
@@ -32,8 +32,7 @@ def cut(one: RunData, step: int = 100, error: float = 0.94) -> RunData:
 
 
 def told(runs: list[RunData]) -> tuple[object, ...]:
-    claims = claims_table(runs)
-    tables = [*study_tables(runs), *([claims] if claims else [])]
+    tables = [*study_tables(runs), *claims_tables(runs)]
     numbers = {t.name: [[cell_text(cell) for cell in row] for row in t.rows] for t in tables}
     return numbers, conclude_all(evidence_of(runs))
 
