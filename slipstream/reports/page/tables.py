@@ -172,7 +172,8 @@ def _latex_cell(cell: Cell) -> str:
         small = spread.replace("×", r"\times").replace(" %", r"\%")
         short = small.removeprefix("0") if small.startswith("0.") else small
         shown += rf"{{\scriptstyle\pm{short}}}"
-    return f"${shown}${_latex(_interval(cell))}"
+    interval = _interval(cell).replace(" [", r"\;[")
+    return f"${shown}{interval}$"
 
 
 def _latex(text: str) -> str:

@@ -78,6 +78,14 @@ def test_markdown() -> None:
     ]
 
 
+def test_an_interval_stands_in_the_place_of_a_spread() -> None:
+    cell = Cell(0.759, kind="ratio", interval=(-0.001234, 0.822))
+    assert cell_text(cell) == "0.759× [-0.00123, 0.822]"
+    table = Table("t", "T", "C.", ("claim", "number"), ((Cell(text="a", kind="text"), cell),))
+    assert r"| a | 0.759× \[-0.00123, 0.822\] |" in to_markdown(table)
+    assert r"a & $0.759\times\;[-0.00123, 0.822]$ \\" in to_latex(table)
+
+
 def test_latex() -> None:
     text = to_latex(TABLE)
     assert r"\textbf{Errors \& costs.} In 100 \% of cases. One is missing." in text
