@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from slipstream.core.runtime import commit, device_name
 from slipstream.data.batches import Batch, Loader, PointDataset, Share
 from slipstream.data.store import Store, data_hash, open_store, split_hash, with_training_samples
 from slipstream.evaluation.evaluate import sample_errors
+from slipstream.interop.fewer_slices import LayerReduction, Limits, fewer_slices
 from slipstream.interop.token_maps import LayerFit, fit_token_maps, without_attention
 from slipstream.metrics import Errors
 from slipstream.models.plugins import plugin_of
@@ -54,6 +56,8 @@ class SlimRequest:
     """Training samples, at most, whose tokens are fitted."""
     learning_rate: float = 3e-4
     """Of the fine-tuning, whose warm-up and decay are those of the model's training."""
+    limits: Limits = Limits()
+    """Which slices go, besides the attention."""
     device: str = "auto"
 
     def __post_init__(self) -> None:
@@ -71,8 +75,10 @@ def slim(path: Path, store: Path, out: Path, request: SlimRequest) -> dict[str, 
     source = load_model(path, device=request.device)
     variant = without_attention(source.model.variant).name
     opened = with_training_samples(open_store(store), source.config.data.train)
+    request.limits.check_slices(source.model.size.slices)
     _check(source, opened, path, out)
-    closed, fits = closed_form(source, opened, variant, request.samples)
+    made = closed_form(source, opened, variant, request)
+    closed = made.trained
     models, errors = {"before": source, "closed form": closed}, {}
     out.mkdir(parents=True, exist_ok=True)
     for name, model in models.items():
@@ -80,7 +86,7 @@ def slim(path: Path, store: Path, out: Path, request: SlimRequest) -> dict[str, 
     final = replace(closed, metric=_metric(source, errors["closed form"]))
     if request.steps:
         write_model(out / CLOSED_FORM, final)
-        tuned = _tuned(source, out, variant, store, request)
+        tuned = _tuned(closed, out, store, request)
         errors["fine-tuned"] = validation_error(tuned, source, opened)
         shutil.copyfile(out / TUNING / MODEL, out / MODEL)
         if errors["fine-tuned"].mean() > errors["closed form"].mean():
@@ -95,9 +101,14 @@ def slim(path: Path, store: Path, out: Path, request: SlimRequest) -> dict[str, 
         "validation": {name: _as_json(own) for name, own in errors.items()},
         "parameters": [source.model.parameter_count(), closed.model.parameter_count()],
         "step_ms": step_times([source, closed], opened),
+        "slices": {
+            "number": [source.model.size.slices, closed.model.size.slices],
+            **asdict(request.limits),
+            "layers": [asdict(own) for own in made.reductions],
+        },
         "fit": {
             "samples": min(request.samples, len(opened.splits["train"])),
-            "layers": [asdict(fit) for fit in fits],
+            "layers": [asdict(fit) for fit in made.fits],
         },
         "steps": request.steps,
         "learning_rate": request.learning_rate if request.steps else None,
@@ -108,30 +119,40 @@ def slim(path: Path, store: Path, out: Path, request: SlimRequest) -> dict[str, 
     return certificate
 
 
+@dataclass(frozen=True, eq=False)
+class ClosedForm:
+    """The model without attention, and what was done to it."""
+
+    trained: TrainedModel
+    fits: list[LayerFit]
+    reductions: list[LayerReduction]
+    """Of the slices, layer by layer; none where all were to stay."""
+
+
 def closed_form(
-    source: TrainedModel, store: Store, variant: str, samples: int
-) -> tuple[TrainedModel, list[LayerFit]]:
-    """The model without attention, its maps fitted to the tokens of training samples."""
+    source: TrainedModel, store: Store, variant: str, request: SlimRequest
+) -> ClosedForm:
+    """Its slices and its maps are by the points of training samples."""
 
     def clouds() -> Iterator[Batch]:
-        for number, batch in enumerate(_batches(source, store, "train")):
-            if number == samples:
-                return
-            yield batch
+        return islice(_batches(source, store, "train"), request.samples)
 
-    weights, fits = fit_token_maps(source.model, clouds)
+    reduced, reductions, size = None, list[LayerReduction](), source.model.size
+    if request.limits != Limits():
+        reduced, reductions = fewer_slices(source.model, clouds, request.limits)
+        size = reduced.model.size
+    weights, fits = fit_token_maps(source.model, clouds, reduced)
+    own = replace(source.config.model, variant=variant, size=size, plugin=plugin_of(variant))
     config = replace(
-        source.config,
-        model=replace(source.config.model, variant=variant, plugin=plugin_of(variant)),
-        initial=None,
-        optim=replace(source.config.optim, freeze=()),
+        source.config, model=own, initial=None, optim=replace(source.config.optim, freeze=())
     )
     model = build_model(config, source.schema)
     model.load_state_dict(weights)
     about = {"data_hash": data_hash(store), "split_hash": split_hash(store)}
     about |= {"slim_of": weights_hash(dict(source.model.named_parameters()))}
     model = model.to(source.device).eval()
-    return replace(source, model=model, config=config, about=about), fits
+    closed = replace(source, model=model, config=config, about=about)
+    return ClosedForm(closed, fits, reductions)
 
 
 def validation_error(model: TrainedModel, source: TrainedModel, store: Store) -> Errors:
@@ -173,17 +194,16 @@ def step_times(models: Sequence[TrainedModel], store: Store) -> list[float]:
     return [round(statistics.median(own[1:]), 3) for own in times]
 
 
-def _tuned(
-    source: TrainedModel, out: Path, variant: str, store: Path, request: SlimRequest
-) -> TrainedModel:
+def _tuned(closed: TrainedModel, out: Path, store: Path, request: SlimRequest) -> TrainedModel:
     initial, _ = initial_model(out / CLOSED_FORM)
-    config = source.config
-    every = min(config.evaluate_every, max(1, request.steps // 5))
+    config = closed.config
+    every = max(1, request.steps // 5)
+    if closed.imported is None:  # an imported model has no training of its own
+        every = min(config.evaluate_every, every)
     tuning = replace(
         config,
         data=replace(config.data, store=str(store.resolve())),
-        model=replace(config.model, variant=variant, plugin=plugin_of(variant)),
-        optim=replace(config.optim, learning_rate=request.learning_rate, freeze=()),
+        optim=replace(config.optim, learning_rate=request.learning_rate),
         initial=initial,
         steps=request.steps,
         schedule=None,
