@@ -38,24 +38,35 @@ def made_clouds(draw: torch.Generator, dtype: torch.dtype = torch.float64) -> Cl
 
 
 def model_of(variant: str, draw: torch.Generator, constants: Constants = EXACT) -> Transolver:
-    """In every layer slice 2 is dead, and 5 and 7 double 1 in the proportions 1, 1 and 3."""
+    """In every layer slice 2 is dead, and 5 and 7 double 1 in the proportions 1, 1 and 3; the
+    numbers are one larger in each layer than in the layer before."""
     model = Transolver(3, 0, 2, variant, size=SIZE, constants=constants).double()
     with torch.no_grad():
         for parameter in model.parameters():
             noise = torch.randn(parameter.shape, generator=draw, dtype=torch.float64)
             parameter.add_(0.3 * noise if parameter.ndim > 1 else 0.05 * noise)
-        for slots in all_slots(model):
+        for _, layer, slots in all_slots(model):
             slots.temperature.fill_(0.7)
             assert slots.bias is not None
-            slots.bias[2] = -100
-            for double, times in ((5, 1), (7, 3)):
-                slots.weight[double] = slots.weight[1]
-                slots.bias[double] = slots.bias[1] + 0.7 * math.log(times)
+            one, dead, *doubles = (moved(number, layer) for number in (1, 2, 5, 7))
+            slots.bias[dead] = -100
+            for double, times in zip(doubles, (1, 3), strict=True):
+                slots.weight[double] = slots.weight[one]
+                slots.bias[double] = slots.bias[one] + 0.7 * math.log(times)
     return model
 
 
-def all_slots(model: Transolver) -> list[Slots]:
-    return [module for module in model.modules() if isinstance(module, Slots)]
+def moved(number: int, layer: int) -> int:
+    return (number + layer) % SIZE.slices
+
+
+def all_slots(model: Transolver) -> list[tuple[str, int, Slots]]:
+    """Name, layer and module."""
+    return [
+        (name, int(name.split(".")[1]), module)
+        for name, module in model.named_modules()
+        if isinstance(module, Slots)
+    ]
 
 
 def slimmed(model: Transolver, clouds: Clouds, limits: Limits | None) -> tuple[Tensor, int]:
@@ -84,9 +95,7 @@ def test_dead_and_doubled_slices_go_without_a_trace(variant: str, draw: torch.Ge
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_same_in_fp32_and_with_the_paper_s_epsilon(
-    variant: str, draw: torch.Generator
-) -> None:
+def test_the_same_in_fp32_and_with_the_paper_s_epsilon(variant: str, draw: torch.Generator) -> None:
     model, clouds = model_of(variant, draw, Constants()).float(), made_clouds(draw, torch.float32)
     before, _ = slimmed(model, clouds, None)
     after, fewer = slimmed(model, clouds, LIMITS)
@@ -98,7 +107,7 @@ def test_all_layers_keep_as_many_as_the_one_that_needs_most(draw: torch.Generato
     model, clouds = model_of("baseline", draw), made_clouds(draw)
     with torch.no_grad():  # the last layer has but one double of its own, and a dead slice
         slots = cast(Slots, model.get_submodule("blocks.2.coupling.slice_slots"))
-        slots.weight[7].add_(torch.randn(8, generator=draw, dtype=torch.float64))
+        slots.weight[moved(7, 2)].add_(torch.randn(8, generator=draw, dtype=torch.float64))
     before, _ = slimmed(model, clouds, None)
     after, fewer = slimmed(model, clouds, LIMITS)
     _, facts = fewer_slices(model, clouds, LIMITS)
@@ -114,9 +123,9 @@ def test_a_slice_that_one_head_uses_stays(draw: torch.Generator) -> None:
     """The heads share the slots: what is unused in one may be needed in the other."""
     model, clouds = model_of("baseline", draw), made_clouds(draw)
     with torch.no_grad():
-        for slots in all_slots(model):
+        for _, layer, slots in all_slots(model):
             assert slots.bias is not None
-            slots.bias[2] = -3.0
+            slots.bias[moved(2, layer)] = -3.0
             slots.temperature.copy_(torch.tensor([0.1, 5.0]))
     uses = slot_uses(model, clouds)
     share = uses["blocks.0.coupling.slice_slots"].share
@@ -128,9 +137,10 @@ def test_a_slice_that_one_head_uses_stays(draw: torch.Generator) -> None:
 def test_slices_are_alike_only_if_those_of_deslice_are(draw: torch.Generator) -> None:
     model, clouds = model_of("untied", draw), made_clouds(draw)
     with torch.no_grad():
-        for name, slots in model.named_modules():
-            if isinstance(slots, Slots) and "deslice" in name:
-                slots.weight[[5, 7]] += torch.randn(2, 8, generator=draw, dtype=torch.float64)
+        for name, layer, slots in all_slots(model):
+            if "deslice" in name:
+                doubles = [moved(5, layer), moved(7, layer)]
+                slots.weight[doubles] += torch.randn(2, 8, generator=draw, dtype=torch.float64)
     facts = fewer_slices(model, clouds, LIMITS)[1]
     assert [(own.dropped, own.merged) for own in facts] == [(1, 0)] * 3
 
