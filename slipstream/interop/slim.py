@@ -19,11 +19,18 @@ from typing import Any
 
 import torch
 
-from slipstream.core.checks import check_whole
+from slipstream.core.checks import check_at_least, check_whole
 from slipstream.core.files import json_text, write_text
 from slipstream.core.runtime import commit, device_name
 from slipstream.data.batches import Batch, Loader, PointDataset, Share
-from slipstream.data.store import Store, data_hash, open_store, split_hash, with_training_samples
+from slipstream.data.store import (
+    Schema,
+    Store,
+    data_hash,
+    open_store,
+    split_hash,
+    with_training_samples,
+)
 from slipstream.evaluation.evaluate import sample_errors
 from slipstream.interop.fewer_slices import LayerReduction, Limits, fewer_slices
 from slipstream.interop.token_maps import LayerFit, fit_token_maps, without_attention
@@ -63,6 +70,7 @@ class SlimRequest:
     def __post_init__(self) -> None:
         check_whole("steps", self.steps, 0)
         check_whole("samples", self.samples, 1)
+        check_at_least("learning_rate", self.learning_rate, 0)
 
 
 def slim(path: Path, store: Path, out: Path, request: SlimRequest) -> dict[str, Any]:
@@ -226,7 +234,7 @@ def _batches(source: TrainedModel, store: Store, split: str) -> Iterator[Batch]:
 
 def _check(source: TrainedModel, store: Store, path: Path, out: Path) -> None:
     if store.schema.identity() != source.schema.identity():
-        wanted, got = (", ".join(f.name for f in s.fields) for s in (source.schema, store.schema))
+        wanted, got = (_fields(schema) for schema in (source.schema, store.schema))
         raise ValueError(
             f"{store.path} must have the fields of {path} ({wanted}), got others ({got})"
         )
@@ -240,6 +248,10 @@ def _check(source: TrainedModel, store: Store, path: Path, out: Path) -> None:
     if others or (out.exists() and not out.is_dir()):
         got = f"{min(others)} in it" if others else "a file"
         raise ValueError(f"{out} must be an empty folder, or one of slim, got {got}")
+
+
+def _fields(schema: Schema) -> str:
+    return ", ".join(f"{f.name} [{f.unit}] x {f.components}" for f in schema.fields)
 
 
 def _metric(source: TrainedModel, errors: Errors) -> dict[str, Any]:
