@@ -12,8 +12,9 @@ import typer
 from slipstream.cli.shared import Json, Plugins, load_plugins
 from slipstream.cli.terminal import say
 from slipstream.interop.fewer_slices import Limits
-from slipstream.interop.slim import CERTIFICATE, MODEL, SlimRequest
+from slipstream.interop.slim import SlimRequest
 from slipstream.interop.slim import slim as slim_model
+from slipstream.interop.slim_folder import CERTIFICATE, MODEL
 
 
 def slim(

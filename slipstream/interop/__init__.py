@@ -12,8 +12,8 @@ certificate     both models compared on seeded inputs, where the other program i
 accelerate      the attentions of a live model computed by our kernels: recognise finds them, trial
                 tells their constants, attention_forward is what they compute
 slim            the token attention taken out of a trained model; token_maps: what fits it best;
-                slot_use: how points are divided among the slots; fewer_slices: by that, which
-                slices go
+                slim_folder: its files; fewer_slices: which slices go with it, by slot_use, how
+                points are divided among the slots
 export          one file from a model: refused, or checked and then written
 export_graph    its computation with the normaliser inside; export_facts: what it says of itself;
 export_check    the file run on random clouds of three sizes, beside the model

@@ -1,14 +1,7 @@
-"""The token attention taken out of a trained model: `slipstream slim`.
-
-OUT/model.safetensors        the model without attention: fine-tuned, where that was better
-OUT/slim.json                the certificate: errors, parameters and times, before and after
-OUT/closed-form.safetensors  the model before fine-tuning, and
-OUT/fine-tuning/             the run that tuned it, both with fine-tuning only
-"""
+"""The token attention taken out of a trained model: `slipstream slim`."""
 
 from __future__ import annotations
 
-import shutil
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -20,7 +13,7 @@ from typing import Any
 import torch
 
 from slipstream.core.checks import check_at_least, check_whole
-from slipstream.core.files import json_text, write_text
+from slipstream.core.files import json_text, write_bytes, write_text
 from slipstream.core.runtime import commit, device_name
 from slipstream.data.batches import Batch, Loader, PointDataset, Share
 from slipstream.data.store import (
@@ -33,6 +26,14 @@ from slipstream.data.store import (
 )
 from slipstream.evaluation.evaluate import sample_errors
 from slipstream.interop.fewer_slices import LayerReduction, Limits, fewer_slices
+from slipstream.interop.slim_folder import (
+    CERTIFICATE,
+    CLOSED_FORM,
+    MODEL,
+    TUNING,
+    begin_folder,
+    check_folder,
+)
 from slipstream.interop.token_maps import LayerFit, fit_token_maps, without_attention
 from slipstream.metrics import Errors
 from slipstream.models.plugins import plugin_of
@@ -49,8 +50,6 @@ from slipstream.training.data import first_epoch
 from slipstream.training.losses import loss_of
 from slipstream.training.session import train_whole
 
-MODEL, CERTIFICATE = "model.safetensors", "slim.json"
-CLOSED_FORM, TUNING = "closed-form.safetensors", "fine-tuning"
 _TIMED = 7
 """Steps of each model whose median time the certificate has."""
 
@@ -78,32 +77,35 @@ def slim(path: Path, store: Path, out: Path, request: SlimRequest) -> dict[str, 
 
     The same call after an interruption goes on. Raises ValueError, having written nothing, where
     the model has no token attention to take out, the store has other fields, or OUT holds something
-    else.
+    else, as what other settings have made.
     """
     source = load_model(path, device=request.device)
     variant = without_attention(source.model.variant).name
     opened = with_training_samples(open_store(store), source.config.data.train)
     request.limits.check_slices(source.model.size.slices)
     _check(source, opened, path, out)
+    settings = _settings(source, opened, request)
+    check_folder(out, settings)
     made = closed_form(source, opened, variant, request)
     closed = made.trained
     models, errors = {"before": source, "closed form": closed}, {}
-    out.mkdir(parents=True, exist_ok=True)
+    begin_folder(out, settings)
     for name, model in models.items():
         errors[name] = validation_error(model, source, opened)
     final = replace(closed, metric=_metric(source, errors["closed form"]))
+    better = False
     if request.steps:
         write_model(out / CLOSED_FORM, final)
         tuned = _tuned(closed, out, store, request)
         errors["fine-tuned"] = validation_error(tuned, source, opened)
-        shutil.copyfile(out / TUNING / MODEL, out / MODEL)
-        if errors["fine-tuned"].mean() > errors["closed form"].mean():
-            write_model(out / MODEL, final)
+        better = errors["fine-tuned"].mean() <= errors["closed form"].mean()
+    if better:
+        write_bytes(out / MODEL, (out / TUNING / MODEL).read_bytes())
     else:
         write_model(out / MODEL, final)
     certificate = {
         "model": str(model_path(path)),
-        "weights": weights_hash(dict(source.model.named_parameters())),
+        "weights": settings["weights"],
         "variant": [source.config.model.variant, variant],
         "store": str(store),
         "validation": {name: _as_json(own) for name, own in errors.items()},
@@ -243,11 +245,18 @@ def _check(source: TrainedModel, store: Store, path: Path, out: Path) -> None:
             raise ValueError(f"{store.path} must have samples in its split {split!r}, got none")
     if model_path(path).resolve().parent == out.resolve():
         raise ValueError(f"{out} must be another folder than that of the model, got the same")
-    others = {file.name for file in out.iterdir()} if out.is_dir() else set()
-    others -= {MODEL, CERTIFICATE, CLOSED_FORM, TUNING}
-    if others or (out.exists() and not out.is_dir()):
-        got = f"{min(others)} in it" if others else "a file"
-        raise ValueError(f"{out} must be an empty folder, or one of slim, got {got}")
+
+
+def _settings(source: TrainedModel, store: Store, request: SlimRequest) -> dict[str, Any]:
+    """All that the slimmed model depends on."""
+    return {
+        "weights": weights_hash(dict(source.model.named_parameters())),
+        "data_hash": data_hash(store),
+        "samples": request.samples,
+        **asdict(request.limits),
+        "steps": request.steps,
+        "learning_rate": request.learning_rate if request.steps else None,
+    }
 
 
 def _fields(schema: Schema) -> str:
