@@ -237,8 +237,10 @@ def _batches(source: TrainedModel, store: Store, split: str) -> Iterator[Batch]:
 def _check(source: TrainedModel, store: Store, path: Path, out: Path) -> None:
     if store.schema.identity() != source.schema.identity():
         wanted, got = (_fields(schema) for schema in (source.schema, store.schema))
+        hint = "; `slipstream import --store STORE` gives a model those of a store"
         raise ValueError(
             f"{store.path} must have the fields of {path} ({wanted}), got others ({got})"
+            f"{hint if source.imported else ''}"
         )
     for split in ("train", "val"):
         if not store.splits.get(split):

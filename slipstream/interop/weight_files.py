@@ -33,6 +33,8 @@ PREFIXES = ("module.", "_orig_mod.")
 _EXTRA = "_extra_state"
 """What keys of Transformer Engine end in that hold no weights."""
 _MEMBERS = ("model.pt", "args.json", "metadata.json")
+_OURS = "lift.expand.weight"
+"""Which every model of ours has, and no other program's."""
 _MOST_JSON = 1 << 20
 _KNOWN = ".pt or .pth of torch.save, .mdlus of PhysicsNeMo, or .safetensors"
 _ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
@@ -59,9 +61,15 @@ def read_foreign(path: Path) -> Foreign:
         raise ValueError(f"{path} must be a file of weights, got no such file")
     if path.suffix == ".safetensors":
         try:
-            return _foreign(load_safetensors(path.read_bytes()), path)
+            loaded = load_safetensors(path.read_bytes())
         except SafetensorError as error:
             raise ValueError(f"{path} must be a file of weights, got {error}") from None
+        if _OURS in loaded:
+            raise ValueError(
+                f"{path} must be of another program, got a model of Slipstream, which every command"
+                " takes as it is"
+            )
+        return _foreign(loaded, path)
     members = _members(path)
     if members is None:
         return _foreign(_load(path.read_bytes(), path), path)
