@@ -109,19 +109,7 @@ def slim(path: Path, store: Path, out: Path, request: SlimRequest) -> dict[str, 
         "variant": [source.config.model.variant, variant],
         "store": str(store),
         "validation": {name: _as_json(own) for name, own in errors.items()},
-        "parameters": [source.model.parameter_count(), closed.model.parameter_count()],
-        "step_ms": step_times([source, closed], opened),
-        "slices": {
-            "number": [source.model.size.slices, closed.model.size.slices],
-            **asdict(request.limits),
-            "layers": [asdict(own) for own in made.reductions],
-        },
-        "fit": {
-            "samples": min(request.samples, len(opened.splits["train"])),
-            "layers": [asdict(fit) for fit in made.fits],
-        },
-        "steps": request.steps,
-        "learning_rate": request.learning_rate if request.steps else None,
+        **_facts(source, made, opened, request),
         "device": device_name(source.device),
         "commit": commit(),
     }
@@ -202,6 +190,28 @@ def step_times(models: Sequence[TrainedModel], store: Store) -> list[float]:
             own.append(1000 * (clock() - began))
             model.model.zero_grad()
     return [round(statistics.median(own[1:]), 3) for own in times]
+
+
+def _facts(
+    source: TrainedModel, made: ClosedForm, store: Store, request: SlimRequest
+) -> dict[str, Any]:
+    """Sizes and times before and after, and what was done to the model."""
+    models = [source, made.trained]
+    return {
+        "parameters": [own.model.parameter_count() for own in models],
+        "step_ms": step_times(models, store),
+        "slices": {
+            "number": [own.model.size.slices for own in models],
+            **asdict(request.limits),
+            "layers": [asdict(own) for own in made.reductions],
+        },
+        "fit": {
+            "samples": min(request.samples, len(store.splits["train"])),
+            "layers": [asdict(fit) for fit in made.fits],
+        },
+        "steps": request.steps,
+        "learning_rate": request.learning_rate if request.steps else None,
+    }
 
 
 def _tuned(closed: TrainedModel, out: Path, store: Path, request: SlimRequest) -> TrainedModel:
