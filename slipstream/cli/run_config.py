@@ -38,14 +38,17 @@ class Changes:
     variant: str | None = None
     seed: int | None = None
     start: tuple[InitialModel, ModelConfig] | None = None
-    """The model to start from, and its config: variant and size are its own."""
+    """The model to start from, and its config: variant, size and constants are its own."""
 
     def apply(self, config: RunConfig) -> RunConfig:
         """The config with the changes. Raises ValueError where a field or value is wrong, or asks
-        for another variant or size than those of the model to start from."""
+        for another variant, size or constants than those of the model to start from."""
         if self.start is not None:
             initial, own = self.start
-            model = replace(config.model, variant=own.variant, size=own.size, plugin=own.plugin)
+            model = replace(
+                config.model, variant=own.variant, size=own.size, plugin=own.plugin,
+                constants=own.constants,
+            )  # fmt: skip
             config = replace(config, model=model, initial=initial)
         config = self._changed(config)
         if self.start is not None:
