@@ -6,6 +6,7 @@ scenes          random smooth bodies (bodies, surface) in a stream, and points a
 potential_flow  flow without friction past them, by source panels (panels, krylov)
 ellipsoid       the exact flow past an ellipsoid, which checks the panels
 stokes_flow     slow flow past them, by boundary elements (stokes_solver, stokeslets)
+stokes_meshes   the bodies as meshes with pressure and wall shear on them
 stokes_exact    the exact slow flow past an ellipsoid, which checks the elements
 taylor_green    decaying vortices, by a spectral solver
 triangles       triangle meshes, solid angles and exact distances

@@ -1,0 +1,36 @@
+"""`slipstream bench stokes`: how good is the built-in Stokes flow?"""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slipstream.bench.stokes import PANELS, ellipsoid_rows, family_rows, stokes_tables
+from slipstream.cli.shared import bar
+from slipstream.core.records import append_record
+from slipstream.core.runtime import commit
+from slipstream.physics.stokes_flow import Stokes
+
+
+def stokes(
+    out: Annotated[Path, typer.Option(help="File of records; rows are appended.")] = Path(
+        "out/stokes.jsonl"
+    ),
+) -> None:
+    """Errors of the built-in Stokes flow: pressure, wall shear and drag on spheres and ellipsoids
+    whose solution is known, and on random bodies against a finer mesh. Two minutes on a core.
+
+    Example: slipstream bench stokes --out out/stokes.jsonl
+    """
+    common = {"commit": commit(), "command": "slipstream bench stokes"}
+    rows: list[dict[str, Any]] = []
+    total = 9 * len(PANELS) + 4
+    with bar("stokes") as advance:
+        for row in chain(ellipsoid_rows(), family_rows(Stokes().panels)):
+            rows.append(append_record(out, "stokes", {**row, **common}))
+            advance(len(rows), total)
+    typer.echo(stokes_tables(rows))
+    typer.echo(f"Records: {out}", err=True)
