@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from slipstream.core.runtime import generator
-from slipstream.physics.bodies import FAMILIES, draw_body, ellipsoid, icosphere, unit
-from slipstream.physics.scenes import frequency_for
+from slipstream.physics.bodies import FAMILIES, Body, draw_body, ellipsoid, icosphere, unit
+from slipstream.physics.scenes import draw_scene, frequency_for
 from slipstream.physics.stokes_exact import (
     ellipsoid_drag,
     ellipsoid_stokes_flow,
@@ -46,6 +46,8 @@ STREAMS: Mapping[str, tuple[float, float, float]] = {
 PANELS = (320, 500, 720, 1280, 2000)
 FINEST = 3380
 """Panels of the meshes with which random bodies are compared."""
+RANDOM = 3
+"""Random bodies of each family, and pairs."""
 POINTS = 2000
 STREAM = (0.94, 0.3, 0.16)
 """Of random bodies."""
@@ -96,39 +98,50 @@ def ellipsoid_errors(flow: StokesFlow) -> dict[str, float]:
     }
 
 
-def family_rows(panels: int, finest: int = FINEST) -> Iterator[dict[str, Any]]:
-    """A record for a random body of each family: its flow against that on a finer mesh."""
-    for family in FAMILIES:
-        body = draw_body(family, Stokes().amplitude, generator(0, "bench-stokes", family))
-        stream = torch.tensor(STREAM, dtype=torch.float64)
+def random_rows(panels: int, finest: int = FINEST) -> Iterator[dict[str, Any]]:
+    """A record for each random scene: its flow against that on a finer mesh."""
+    stream = torch.tensor(STREAM, dtype=torch.float64)
+    for name, bodies in random_scenes():
         fine, flow = (
-            solve_stokes((body,), stream, frequency=frequency_for(count, 1))
+            solve_stokes(bodies, stream, frequency=frequency_for(count, len(bodies)))
             for count in (finest, panels)
         )
         at = wall_points(fine)
         _, _, *best = wall_stress(fine, at)
-        _, _, *stress = wall_stress(flow, on_mesh(at.directions, flow))
-        force = fine.forces[0]
+        _, _, *stress = wall_stress(flow, on_mesh(at, fine, flow))
         errors = {
             "pressure": relative(stress[0], best[0]),
             "shear": relative(stress[1], best[1]),
-            "drag": float((flow.forces[0] - force).norm() / force.norm()),
+            "drag": float((flow.forces - fine.forces).norm() / fine.forces.norm()),
         }
-        yield {"name": family, "family": family, "panels": panels, "finest": finest,
-               "errors": errors}  # fmt: skip
+        counts = {"panels": len(flow.mesh.faces), "finest": len(fine.mesh.faces)}
+        yield {"name": name, "random": True, **counts, "errors": errors}
+
+
+def random_scenes() -> Iterator[tuple[str, tuple[Body, ...]]]:
+    """Some bodies of each family, and some pairs."""
+    config = Stokes(bodies=(2, 2))
+    for family in FAMILIES:
+        for number in range(1, RANDOM + 1):
+            draw = generator(0, "bench-stokes", family, number)
+            yield f"{family} {number}", (draw_body(family, config.amplitude, draw),)
+    for number in range(1, RANDOM + 1):
+        yield f"two bodies {number}", draw_scene(config, seed=0, sample=number)[0]
 
 
 def wall_points(flow: StokesFlow) -> SurfacePoints:
-    """Points drawn evenly over the area of the one body of a flow."""
+    """Points drawn evenly over the area of all bodies."""
     draw = generator(0, "bench-stokes-points")
     numbers = torch.rand(POINTS, 3, generator=draw, dtype=torch.float64)
     return draw_on_surface(flow.mesh, flow.frequency, numbers)
 
 
-def on_mesh(directions: Tensor, flow: StokesFlow) -> SurfacePoints:
-    """The same points of the one body on the panels of another mesh of it."""
-    centres = unit(icosphere(flow.frequency).centroids)
-    return SurfacePoints((directions @ centres.T).argmax(1), directions)
+def on_mesh(at: SurfacePoints, one: StokesFlow, other: StokesFlow) -> SurfacePoints:
+    """Points on the panels of one flow, on those of another past the same bodies."""
+    body = at.face // (20 * one.frequency**2)
+    centres = unit(icosphere(other.frequency).centroids)
+    nearest = (at.directions @ centres.T).argmax(1)
+    return SurfacePoints(nearest + body * 20 * other.frequency**2, at.directions)
 
 
 def relative(found: Tensor, exact: Tensor) -> float:
@@ -143,10 +156,10 @@ def stokes_tables(rows: Sequence[Mapping[str, Any]]) -> str:
     if exact:
         parts += [head.format("ellipsoid, stream"), "|---|" + "---:|" * 7]
         parts += [_line(row) for row in exact]
-    random = [row for row in rows if "family" in row]
+    random = [row for row in rows if "random" in row]
     if random:
-        finest = f"against {random[0]['finest']:,} panels"
-        parts += ["", f"| {finest} | panels | pressure | shear | drag |", "|---|" + "---:|" * 4]
+        head = "| against a mesh of {:,} panels | panels | pressure | shear | drag |"
+        parts += ["", head.format(random[0]["finest"]), "|---|" + "---:|" * 4]
         parts += [_line(row) for row in random]
     return "\n".join(parts)
 

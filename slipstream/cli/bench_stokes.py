@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from slipstream.bench.stokes import PANELS, ellipsoid_rows, family_rows, stokes_tables
+from slipstream.bench.stokes import PANELS, RANDOM, ellipsoid_rows, random_rows, stokes_tables
 from slipstream.cli.shared import bar
 from slipstream.core.records import append_record
 from slipstream.core.runtime import commit
@@ -21,15 +21,15 @@ def stokes(
     ),
 ) -> None:
     """Errors of the built-in Stokes flow: pressure, wall shear and drag on spheres and ellipsoids
-    whose solution is known, and on random bodies against a finer mesh. Two minutes on a core.
+    whose solution is known, and on random bodies against a finer mesh. Five minutes on a core.
 
     Example: slipstream bench stokes --out out/stokes.jsonl
     """
     common = {"commit": commit(), "command": "slipstream bench stokes"}
     rows: list[dict[str, Any]] = []
-    total = 9 * len(PANELS) + 4
+    total = 9 * len(PANELS) + 5 * RANDOM
     with bar("stokes") as advance:
-        for row in chain(ellipsoid_rows(), family_rows(Stokes().panels)):
+        for row in chain(ellipsoid_rows(), random_rows(Stokes().panels)):
             rows.append(append_record(out, "stokes", {**row, **common}))
             advance(len(rows), total)
     typer.echo(stokes_tables(rows))
