@@ -8,7 +8,7 @@ Seconds are those of the processor, of all threads together, to solve the flow.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -49,19 +49,21 @@ FINEST = 3380
 RANDOM = 3
 """Random bodies of each family, and pairs."""
 POINTS = 2000
+Case = tuple[str, int]
+"""Name and number of panels of a record."""
 STREAM = (0.94, 0.3, 0.16)
 """Of random bodies."""
 
 
-def ellipsoid_rows(
-    panels: Sequence[int] = PANELS, shapes: Sequence[str] = tuple(SHAPES)
-) -> Iterator[dict[str, Any]]:
-    """A record for each shape, stream and number of panels."""
-    for shape in shapes:
+def ellipsoid_rows(known: Collection[Case] = ()) -> Iterator[dict[str, Any]]:
+    """A record for each shape, stream and number of panels that is not `known`."""
+    for shape in SHAPES:
         for stream, direction in STREAMS.items():
             if shape == "sphere" and stream == "across":
                 continue
-            for count in panels:
+            for count in PANELS:
+                if (f"{shape} {stream}", count) in known:
+                    continue
                 start = time.process_time()
                 flow = solve_stokes(
                     (ellipsoid(SHAPES[shape]),),
@@ -98,10 +100,14 @@ def ellipsoid_errors(flow: StokesFlow) -> dict[str, float]:
     }
 
 
-def random_rows(panels: int, finest: int = FINEST) -> Iterator[dict[str, Any]]:
-    """A record for each random scene: its flow against that on a finer mesh."""
+def random_rows(
+    known: Collection[Case] = (), *, panels: int = Stokes().panels, finest: int = FINEST
+) -> Iterator[dict[str, Any]]:
+    """A record for each random scene that is not `known`: its flow against that on a finer mesh."""
     stream = torch.tensor(STREAM, dtype=torch.float64)
     for name, bodies in random_scenes():
+        if (name, 20 * len(bodies) * frequency_for(panels, len(bodies)) ** 2) in known:
+            continue
         fine, flow = (
             solve_stokes(bodies, stream, frequency=frequency_for(count, len(bodies)))
             for count in (finest, panels)
