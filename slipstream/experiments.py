@@ -87,12 +87,22 @@ def poisson() -> RunConfig:
 
 def potential_flow_surface() -> RunConfig:
     """Flow past smooth bodies without friction: pressure and velocity on the surface."""
-    return _potential_flow("potential-flow-surface")
+    return _flow("potential-flow-surface")
 
 
 def potential_flow_volume() -> RunConfig:
     """Flow past smooth bodies without friction: pressure and velocity around the body."""
-    return _potential_flow("potential-flow-volume")
+    return _flow("potential-flow-volume")
+
+
+def stokes_surface() -> RunConfig:
+    """Slow flow past a smooth body: pressure and wall shear on it, which give its drag."""
+    return _flow("stokes-surface")
+
+
+def stokes_volume() -> RunConfig:
+    """Slow flow past a smooth body: pressure and velocity around it."""
+    return _flow("stokes-volume")
 
 
 def builtin_taylor_green() -> RunConfig:
@@ -168,7 +178,7 @@ def _published(name: str, batch: int = 1) -> RunConfig:
     )
 
 
-def _potential_flow(problem: str) -> RunConfig:
+def _flow(problem: str) -> RunConfig:
     return RunConfig(
         experiment=problem,
         data=DataConfig(
@@ -196,6 +206,8 @@ _ALL: tuple[Callable[[], RunConfig], ...] = (
     poisson,
     potential_flow_surface,
     potential_flow_volume,
+    stokes_surface,
+    stokes_volume,
     builtin_taylor_green,
     own,
 )

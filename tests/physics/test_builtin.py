@@ -20,15 +20,24 @@ from slipstream.physics.builtin import (
 )
 from slipstream.physics.poisson import Charges
 from slipstream.physics.potential_flow import PotentialFlow
+from slipstream.physics.stokes_flow import Stokes
 from slipstream.physics.taylor_green import TaylorGreen
 
 VORTICES = TaylorGreen(grid=8, stored=4, states=4, modes=2)
 FLOWS = PotentialFlow(panels=320)
+SLOW = Stokes(panels=180)
+CONFIGS: dict[str, ProblemConfig | None] = {
+    "poisson": None,
+    "potential-flow-surface": FLOWS,
+    "potential-flow-volume": FLOWS,
+    "stokes-surface": SLOW,
+    "stokes-volume": SLOW,
+}
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_problem_is_a_pure_function_of_its_sample(problem: str) -> None:
-    config = None if problem == "poisson" else FLOWS
+    config = CONFIGS[problem]
     few, many = (builtin_source(problem, samples=n, points=30, config=config) for n in (2, 5))
     one, same = few.read("000001"), pickle.loads(pickle.dumps(many)).read("000001")
     other = many.read("000002")
@@ -43,6 +52,7 @@ def test_every_problem_is_a_pure_function_of_its_sample(problem: str) -> None:
     [
         ("poisson", Charges(), Charges(number=(1, 1))),
         ("potential-flow-surface", FLOWS, replace(FLOWS, inflow="varying")),
+        ("stokes-volume", SLOW, replace(SLOW, viscosity=2.0)),
         ("taylor-green", VORTICES, replace(VORTICES, perturbation=0.3)),
     ],
 )
