@@ -30,7 +30,7 @@ from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, 
 from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from slipstream.data.store.manifest_checks import Defect
 from slipstream.data.store.outliers import Outlier, find_outliers
-from slipstream.data.store.pairs import PAIRS_OPTION, Pairs
+from slipstream.data.store.pairs import LATER, LEAD_TIME, PAIRS_OPTION, Pairs
 from slipstream.data.store.permutation import row_order
 from slipstream.data.store.point_store import Store, open_store
 from slipstream.data.store.references import Reference
@@ -44,6 +44,8 @@ __all__ = [
     "Computed",
     "Field",
     "Defect",
+    "LATER",
+    "LEAD_TIME",
     "MANIFEST_NAME",
     "Manifest",
     "PAIRS_OPTION",
