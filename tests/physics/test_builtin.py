@@ -81,7 +81,9 @@ def test_trajectories_of_taylor_green(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first[:, at("later_velocity")], second[:, at("velocity")])
     assert (first[:, at("lead_time")] == np.float32(2 * VORTICES.interval)).all()
     assert first[:, at("position")].max() == 0.75 * VORTICES.length
-    of_trajectory = {name: store.array(f"{name}-00-01")[:, at("viscosity")] for name in ("000001", "000002")}
+    of_trajectory = {
+        name: store.array(f"{name}-00-01")[:, at("viscosity")] for name in ("000001", "000002")
+    }
     assert all(len(np.unique(values)) == 1 for values in of_trajectory.values())
     low, high = VORTICES.viscosity
     one, other = (values[0, 0] for values in of_trajectory.values())

@@ -27,7 +27,7 @@ from slipstream.data.store.constant_targets import (
 from slipstream.data.store.fields import PARTS, Computed, Field, Schema
 from slipstream.data.store.identity import data_hash, split_hash
 from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, merge
-from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from slipstream.data.store.manifest import MANIFEST_NAME, YARDSTICKS_NAME, Manifest, read_manifest
 from slipstream.data.store.manifest_checks import Defect
 from slipstream.data.store.outliers import Outlier, find_outliers
 from slipstream.data.store.pairs import LATER, LEAD_TIME, PAIRS_OPTION, Pairs
@@ -64,6 +64,7 @@ __all__ = [
     "Splits",
     "Statistics",
     "Store",
+    "YARDSTICKS_NAME",
     "check_finite_rows",
     "check_store",
     "constant_targets",
