@@ -227,6 +227,25 @@ def test_trajectories_are_a_pure_function_of_config_seed_and_number() -> None:
     torch.testing.assert_close(single.velocity, one.velocity, rtol=0, atol=1e-5)
 
 
+def test_the_state_determines_the_later_one_and_no_constant_does() -> None:
+    """From a stored state, its viscosity and the lead time the solver finds the later state, with
+    the error of the coarser grid; the state itself, and its best multiple, are far from it."""
+    config = TaylorGreen(grid=32, stored=16, states=17, step=0.016, viscosity=(3e-3, 3e-3))
+    path, grid = make_trajectory(config, seed=0, sample=0), SpectralGrid(16, dtype=torch.float32)
+    now, later, lead = path.velocity[10], path.velocity[16], 6 * config.interval
+    state = grid.forward(now)
+    for _ in range(15):
+        state = grid.step(state, lead / 15 / config.unit, path.viscosity / config.unit)
+
+    def error(answer: Tensor) -> float:
+        return float((answer - later).abs().sum() / later.abs().sum())
+
+    multiples = min(error(share * now) for share in torch.linspace(0, 1, 101).tolist())
+    solved = error(grid.backward(state))
+    assert solved < 0.1
+    assert multiples > 2 * solved and error(now) > 4 * solved, (solved, multiples, error(now))
+
+
 def test_steps_too_long_are_named() -> None:
     config = TaylorGreen(
         grid=16, stored=8, states=3, interval=200.0, step=20.0, viscosity=(0.0, 0.0)
