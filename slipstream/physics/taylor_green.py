@@ -46,7 +46,7 @@ class TaylorGreen:
     viscosity on a grid of 48, half of it changes the last state by 2e-5 of its size."""
     viscosity: tuple[float, float] = (8e-4, 3.2e-3)
     """Range of the kinematic viscosity, in m^2/s: Reynolds numbers, with the speed and length / 2
-    pi, from 200 to 50, for which a grid of 64 is fine enough."""
+    pi, from 200 to 50. At the lowest viscosity a grid of 96 changes the last state by 1.6 %."""
     perturbation: float = 0.1
     """Root mean square of the random part over that of the vortex."""
     modes: int = 3
