@@ -12,7 +12,7 @@ from slipstream.core.checks import check_choice
 from slipstream.core.configs import differences, overlay
 from slipstream.core.runtime import pick_device
 from slipstream.data.store import open_store
-from slipstream.experiments import PRESETS, SMALL_POINTS, experiment, small
+from slipstream.experiments import CHOSEN_BY_DEVICE, PRESETS, SMALL_POINTS, experiment, small
 from slipstream.runs.config import (
     FREE,
     InitialModel,
@@ -103,11 +103,11 @@ def choose_config(
 ) -> tuple[RunConfig, list[str]]:
     """The config of `slipstream train`, and sentences on what was chosen and how to choose else.
 
-    None is `auto` for the experiment `own`, else `paper`. `auto` takes `small` where the device is
-    a CPU. Where `out` is a run already, its config decides and not the machine: `auto` takes the
-    preset that the run was begun with, on whatever machine that was.
+    None is `auto` for the experiments of CHOSEN_BY_DEVICE, else `paper`. `auto` takes `small` where
+    the device is a CPU. Where `out` is a run already, its config decides and not the machine:
+    `auto` takes the preset that the run was begun with, on whatever machine that was.
     """
-    asked = preset or (AUTO if name == "own" else "paper")
+    asked = preset or (AUTO if name in CHOSEN_BY_DEVICE else "paper")
     check_choice("preset", asked, (AUTO, *PRESETS))
     if asked != AUTO:
         return make_config(name, changes, asked), []

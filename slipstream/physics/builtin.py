@@ -6,12 +6,12 @@ other samples are made.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -162,8 +162,8 @@ def _schema(columns: FlowColumns) -> Schema:
 
 @dataclass(frozen=True, kw_only=True)
 class TaylorGreenSource(_Generated):
-    """Trajectories of decaying vortices, read as pairs of states: velocity and lead time -> the
-    velocity 1 to `LAGS` stored states later. `points` is the cube of an even number.
+    """Trajectories of decaying vortices, read as pairs of states: velocity, lead time and viscosity
+    -> the velocity 1 to `LAGS` stored states later. `points` is the cube of an even number.
     """
 
     config: TaylorGreen
@@ -179,8 +179,14 @@ class TaylorGreenSource(_Generated):
     def pairs(self) -> Pairs:
         velocity = Field("velocity", taylor_green.VELOCITY_UNIT, components=3)
         lags = tuple(range(1, min(LAGS, self.config.states - 1) + 1))
-        step = self.config.interval
-        return Pairs((velocity,), self.config.states, lags, step, taylor_green.TIME_UNIT)
+        return Pairs(
+            (velocity,),
+            self.config.states,
+            lags,
+            self.config.interval,
+            taylor_green.TIME_UNIT,
+            (Field("viscosity", taylor_green.VISCOSITY_UNIT),),
+        )
 
     @property
     def schema(self) -> Schema:
@@ -195,11 +201,12 @@ class TaylorGreenSource(_Generated):
             self.config, seed=self.seed, sample=int(sample), device=self.device
         )
         edge = self.config.stored
-        at = torch.arange(edge, dtype=torch.float64) * (2 * math.pi / edge)
+        at = torch.arange(edge, dtype=torch.float64) * (self.config.length / edge)
         position = torch.stack(torch.meshgrid(at, at, at, indexing="ij"), -1).reshape(-1, 3)
         states = enumerate(trajectory.velocity.flatten(2).cpu())
         arrays = {f"velocity@{k}": state.T.numpy() for k, state in states}
         arrays["position"] = position.numpy()
+        arrays["viscosity"] = np.full((len(position), 1), trajectory.viscosity)
         return Cloud(self.schema, arrays, {"viscosity": trajectory.viscosity})
 
 

@@ -87,9 +87,17 @@ def test_trajectories_of_taylor_green(tmp_path: Path) -> None:
     assert sum(map(len, of_split)) == 10 and sum(map(len, store.splits.values())) == 10 * 6
     first, second = store.array("000001-00-02"), store.array("000001-02-01")
     at = store.schema.columns
-    assert first.shape == (64, 3 + 3 + 1 + 3)
+    assert first.shape == (64, 3 + 3 + 1 + 1 + 3)
     np.testing.assert_array_equal(first[:, at("later_velocity")], second[:, at("velocity")])
-    assert (first[:, at("lead_time")] == 2 * VORTICES.interval).all()
+    assert (first[:, at("lead_time")] == np.float32(2 * VORTICES.interval)).all()
+    assert first[:, at("position")].max() == 0.75 * VORTICES.length
+    of_trajectory = {
+        name: store.array(f"{name}-00-01")[:, at("viscosity")] for name in ("000001", "000002")
+    }
+    assert all(len(np.unique(values)) == 1 for values in of_trajectory.values())
+    low, high = VORTICES.viscosity
+    one, other = (values[0, 0] for values in of_trajectory.values())
+    assert one != other and low <= min(one, other) and max(one, other) <= high
 
 
 @pytest.mark.parametrize("points", [63, 125, 8, 66**3])
