@@ -15,13 +15,14 @@ from pathlib import Path
 from slipstream.audit.certificate import Certificate, write_certificate
 from slipstream.audit.study_audit import certify
 from slipstream.core.runtime import available_cores
+from slipstream.evaluation.against_yardsticks import yardsticks_of
 from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
 from slipstream.evaluation.summary import Summary, summarise
 from slipstream.experiments import SMALL, potential_flow_surface
 from slipstream.models.variants import BASELINE
 from slipstream.reports.content import Report
 from slipstream.runs.config import BuiltinData, ModelConfig, OptimConfig, RunConfig
-from slipstream.runs.evaluation_file import Protocol
+from slipstream.runs.evaluation_file import Protocol, Yardstick
 from slipstream.training.study import (
     Ending,
     Resources,
@@ -45,6 +46,8 @@ class DemoResult:
     endings: tuple[Ending, ...]
     """How each run ended; the other fields are filled only if all runs have finished."""
     summaries: tuple[Summary, ...] = ()
+    yardsticks: tuple[Yardstick, ...] = ()
+    """What needs no model, on the same samples."""
     certificate: Certificate | None = None
     report: Report | None = None
 
@@ -107,4 +110,5 @@ def run_demo(
 
     title = "Does a Transolver need a Transformer? Potential flow past smooth bodies"
     report = write_report([study], out, title=title)
-    return DemoResult(endings, tuple(summarise(evaluations)), certificate, report)
+    yardsticks = yardsticks_of(evaluations)
+    return DemoResult(endings, tuple(summarise(evaluations)), yardsticks, certificate, report)

@@ -87,26 +87,44 @@ def poisson() -> RunConfig:
 
 def potential_flow_surface() -> RunConfig:
     """Flow past smooth bodies without friction: pressure and velocity on the surface."""
-    return _potential_flow("potential-flow-surface")
+    return _flow("potential-flow-surface")
 
 
 def potential_flow_volume() -> RunConfig:
     """Flow past smooth bodies without friction: pressure and velocity around the body."""
-    return _potential_flow("potential-flow-volume")
+    return _flow("potential-flow-volume")
+
+
+def stokes_surface() -> RunConfig:
+    """Slow flow past a smooth body: pressure and wall shear on it, which give its drag."""
+    return _flow("stokes-surface")
+
+
+def stokes_volume() -> RunConfig:
+    """Slow flow past a smooth body: pressure and velocity around it."""
+    return _flow("stokes-volume")
 
 
 def builtin_taylor_green() -> RunConfig:
-    """Decaying vortices, computed here: velocity and lead time -> later velocity."""
+    """Decaying vortices, computed here: velocity, lead time and viscosity -> later velocity.
+
+    As the paper's where that is stated: all points of 32^3, 26 states 0.08 s apart, pairs of up to
+    6 states. Unlike GenCFD's data: 400 trajectories instead of 10,000, which start from vortices of
+    any phase with a random part and have a viscosity each, an input; no pairs of equal states; and
+    no density and pressure, which are constants there. The paper's error is the mean of those of
+    density, nearly 0, and velocity, so that the error here compares with twice the paper's.
+    """
     return RunConfig(
         experiment="builtin-taylor-green",
         data=DataConfig(
             problem="taylor-green",
-            builtin=BuiltinData(samples={"train": 16, "val": 2, "test": 2}, points=16**3),
+            builtin=BuiltinData(samples={"train": 320, "val": 40, "test": 40}, points=32**3),
+            workers=4,
         ),
-        model=ModelConfig(size=SMALL),
-        steps=2000,
-        batch=2,
-        evaluate_every=200,
+        steps=50_000,
+        batch=5,
+        precision="bf16",
+        evaluate_every=500,
     )
 
 
@@ -125,8 +143,19 @@ SMALL = Size(layers=4, width=64, heads=4, slices=16)
 """A model that trains in minutes on two CPU cores."""
 SMALL_POINTS = 1024
 """Points of a draw of the preset `small`, where every sample has as many."""
+SMALL_DATA = {
+    "builtin-taylor-green": BuiltinData(
+        samples={"train": 48, "val": 4, "test": 4},
+        points=16**3,
+        settings={"grid": 32, "step": 0.016, "viscosity": [2e-3, 6e-3]},
+    )
+}
+"""Data that a CPU makes in a minute, of experiments whose own take it hours: for Taylor-Green a
+coarser grid, and viscosities for which it is fine enough."""
 PRESETS = ("paper", "small")
 """What a run takes of its experiment: all of it, or `small` of it."""
+CHOSEN_BY_DEVICE = ("own", "builtin-taylor-green")
+"""Experiments that are `small` on a CPU unless told."""
 
 
 def small(config: RunConfig, points: int = SMALL_POINTS) -> RunConfig:
@@ -139,7 +168,12 @@ def small(config: RunConfig, points: int = SMALL_POINTS) -> RunConfig:
         return config
     return replace(
         config,
-        data=replace(config.data, points=points, workers=0),
+        data=replace(
+            config.data,
+            points=points,
+            workers=0,
+            builtin=SMALL_DATA.get(config.experiment, config.data.builtin),
+        ),
         model=replace(config.model, size=SMALL),
         optim=replace(config.optim, warmup=0.05),
         steps=10_000,
@@ -168,7 +202,7 @@ def _published(name: str, batch: int = 1) -> RunConfig:
     )
 
 
-def _potential_flow(problem: str) -> RunConfig:
+def _flow(problem: str) -> RunConfig:
     return RunConfig(
         experiment=problem,
         data=DataConfig(
@@ -196,6 +230,8 @@ _ALL: tuple[Callable[[], RunConfig], ...] = (
     poisson,
     potential_flow_surface,
     potential_flow_volume,
+    stokes_surface,
+    stokes_volume,
     builtin_taylor_green,
     own,
 )

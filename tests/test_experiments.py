@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from slipstream.data.benchmarks import BENCHMARKS
-from slipstream.experiments import EXPERIMENTS, SMALL, experiment, small
+from slipstream.experiments import EXPERIMENTS, SMALL, SMALL_DATA, experiment, small
 from slipstream.models.variants import PAPER
+from slipstream.physics.builtin import TaylorGreenSource, builtin_config, builtin_source
 from slipstream.runs.config import OptimConfig
 
 PUBLISHED = {
@@ -50,6 +51,30 @@ def test_the_preset_small_changes_what_is_the_papers_and_nothing_else(name: str)
         return
     assert made.model.size == SMALL and made.precision == "fp32" and made.data.points == 300
     assert made.steps % made.evaluate_every == 0 and made.steps <= usual.steps
+    if name in SMALL_DATA:
+        assert made.data.builtin == SMALL_DATA[name], "its own data take a CPU hours"
+    else:
+        assert made.data.builtin == usual.data.builtin
     assert (made.experiment, made.seed, made.data.problem, made.model.variant) == (
         usual.experiment, usual.seed, usual.data.problem, usual.model.variant,
     )  # fmt: skip
+
+
+def test_taylor_green_is_the_papers_where_that_is_stated() -> None:
+    """26 states 0.08 s apart, all points of 32^3, hundreds of trajectories, pairs of 1 to 6."""
+    data = experiment("builtin-taylor-green").data
+    assert data.builtin is not None and data.points is None
+    total = sum(data.builtin.samples.values())
+    source = builtin_source("taylor-green", samples=total, points=data.builtin.points)
+    assert isinstance(source, TaylorGreenSource) and total >= 300
+    assert (source.config.stored, source.config.states, source.config.interval) == (32, 26, 0.08)
+    assert source.pairs.lags == (1, 2, 3, 4, 5, 6)
+    assert [one.name for one in source.pairs.parameters] == ["viscosity"]
+
+
+def test_the_small_data_are_built_as_stated() -> None:
+    for name, data in SMALL_DATA.items():
+        problem = experiment(name).data.problem
+        assert problem is not None
+        config = builtin_config(problem, data.settings)
+        assert builtin_source(problem, samples=1, points=data.points, config=config).ids()

@@ -31,7 +31,7 @@ make_data() {
     case $problem in
     poisson) samples=${SAMPLES:-2400} more=(--workers "${CORES:-8}" --set "number=[3,8]" --set "width=[0.05,0.2]") ;;
     potential-flow-*) more=(--device "$device" --set inflow=varying --set "speed=[0.8,1.2]" --set panels=2000) ;;
-    taylor-green) samples=${SAMPLES:-30} points=${POINTS:-32768} more=(--device "$device") ;;
+    taylor-green) samples=${SAMPLES:-400} points=${POINTS:-32768} more=(--device "$device") ;;
     esac
     slipstream data make "$problem" --out "$work/stores/$1" --samples "$samples" --points "$points" "${more[@]}"
 }

@@ -20,13 +20,8 @@ from slipstream.data.meshes import with_arrays, write_object
 from slipstream.data.store import ingest
 from slipstream.physics.bodies import Body, icosphere, unit
 from slipstream.physics.panels import pressure_coefficient
-from slipstream.physics.potential_flow import (
-    PotentialFlow,
-    draw_scene,
-    frequency_for,
-    solve_flow,
-    wall_flow,
-)
+from slipstream.physics.potential_flow import PotentialFlow, solve_flow, wall_flow
+from slipstream.physics.scenes import draw_scene, frequency_for
 from slipstream.physics.surface import SurfacePoints
 
 PANELS = 720

@@ -16,13 +16,8 @@ from torch import Tensor
 from slipstream.core.runtime import generator
 from slipstream.physics.bodies import FAMILIES, Body
 from slipstream.physics.panels import pressure_coefficient
-from slipstream.physics.potential_flow import (
-    PotentialFlow,
-    draw_scene,
-    frequency_for,
-    solve_flow,
-    wall_flow,
-)
+from slipstream.physics.potential_flow import PotentialFlow, solve_flow, wall_flow
+from slipstream.physics.scenes import draw_scene, frequency_for
 from slipstream.physics.surface import SurfacePoints, draw_on_surface
 from slipstream.physics.triangles import join
 

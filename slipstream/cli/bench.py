@@ -26,6 +26,7 @@ from slipstream.cli.bench_kept import memory_kept
 from slipstream.cli.bench_likeness import likeness
 from slipstream.cli.bench_remesh import remesh
 from slipstream.cli.bench_slim import finetune, slim
+from slipstream.cli.bench_stokes import stokes
 from slipstream.cli.bench_streaming import streaming
 from slipstream.cli.bench_training import resume, trainer
 from slipstream.cli.bench_trust import coverage
@@ -47,6 +48,7 @@ app.command()(compare)
 app.command()(trainer)
 app.command()(resume)
 app.command()(forecast)
+app.command()(stokes)
 app.command()(streaming)
 app.command(name="memory-kept")(memory_kept)
 app.command()(coverage)

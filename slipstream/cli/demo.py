@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from slipstream.cli.evaluation_tables import errors_table
+from slipstream.cli.evaluation_tables import errors_table, print_whole
 from slipstream.cli.study import exit_unless_finished, study_bar
-from slipstream.cli.terminal import new_console, say
+from slipstream.cli.terminal import say
 from slipstream.core.runtime import pick_device
 from slipstream.demo import DemoResult, demo_config, run_demo
 from slipstream.reports.content import PAGE
@@ -60,16 +58,13 @@ def _print(result: DemoResult, out: Path) -> None:
         say("The same command continues from here.")
         return
     errors = [summary for summary in result.summaries if summary.measure != "L2"]
-    _wide(errors).print(errors_table("Potential flow past smooth bodies: test errors", errors))
+    title = "Potential flow past smooth bodies: test errors"
+    print_whole(errors_table(title, errors, result.yardsticks))
     for problem in result.report.problems:
         say(f"Note: {problem}.")
     say(f"{result.certificate.verdict}.")
     say(*result.report.conclusion.split("\n"))
     say(f"Report: {out / PAGE}")
-
-
-def _wide(summaries: Sequence[object]) -> Console:
-    return new_console(width=max(new_console().width, 116)) if summaries else new_console()
 
 
 def _json(result: DemoResult, out: Path) -> dict[str, object]:
@@ -79,6 +74,7 @@ def _json(result: DemoResult, out: Path) -> dict[str, object]:
             {**asdict(summary), "mean": summary.mean, "std": summary.std}
             for summary in result.summaries
         ],
+        "yardsticks": [{"kind": one.kind, "errors": one.errors} for one in result.yardsticks],
         "conclusion": result.report and result.report.conclusion,
         "certificate": result.certificate and result.certificate.verdict,
         "report": str(out / PAGE) if result.report else None,

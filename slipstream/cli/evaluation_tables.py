@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.table import Table
 
 from slipstream.cli.terminal import new_console, new_table, plain
-from slipstream.evaluation.against_yardsticks import HEADINGS
+from slipstream.evaluation.against_yardsticks import HEADINGS, OF_FORCES
 from slipstream.evaluation.by_sample import SampleErrors, variables_of, worst_first
 from slipstream.evaluation.summary import Summary
 from slipstream.runs.evaluation_file import Evaluation, Yardstick
@@ -107,7 +107,7 @@ def forces_table(title: str, forces: ForceSection) -> Table:
     """A row for each coefficient: errors over the samples, beside the yardsticks."""
     table = new_table(title)
     table.add_column("coefficient", no_wrap=True)
-    headings = ("mean absolute error", *HEADINGS.values(), "correlation", "R2")
+    headings = ("mean absolute error", *(HEADINGS[kind] for kind in OF_FORCES), "correlation", "R2")
     for heading in headings:
         table.add_column(heading, justify="right")
     for name in coefficients_of(forces):

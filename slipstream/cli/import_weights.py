@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from slipstream.cli.shared import Json
+from slipstream.cli.shared import Json, Plugins, load_plugins
 from slipstream.cli.terminal import say
 from slipstream.core.checks import check_choice
+from slipstream.data.store import Schema, open_store
 from slipstream.interop.certificate import certify
-from slipstream.interop.export_weights import write_exported
+from slipstream.interop.export_weights import normaliser_text, write_exported
 from slipstream.interop.import_weights import import_weights
 from slipstream.interop.imported_model import as_trained, write_imported
+from slipstream.interop.out_file import check_out
 from slipstream.runs.model_file import load_model
 
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")]
 SOURCES = ("auto", "thuml", "flashslice", "physicsnemo", "linearno")
 
 
@@ -39,6 +43,11 @@ def import_command(
         str, typer.Option(help="Names of the inputs, as x=m,y=m,speed=m/s; coordinates first.")
     ] = "",
     outputs: Annotated[str, typer.Option(help="Names of the outputs, as pressure=Pa.")] = "",
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Point store whose fields the model takes and gives, in their order."),
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Make a model file of weights that another program trained.
@@ -51,10 +60,14 @@ def import_command(
     check_choice("--from", source, SOURCES)
     if out.suffix != ".safetensors":
         raise ValueError(f"--out must end in .safetensors, got {out.name!r}")
+    check_out(out, overwrite=overwrite)
+    fields = _fields(store, inputs, outputs)
+    if fields is not None and coord_dim is None:
+        coord_dim = fields.coord_dim
     imported = import_weights(
         path, source, variant=variant, coord_dim=coord_dim, heads=heads,  # type: ignore[arg-type]
     )  # fmt: skip
-    trained = as_trained(imported, _names(inputs), _names(outputs))
+    trained = as_trained(imported, _names(inputs), _names(outputs), fields=fields)
     parity = certify(imported)
     certificate = write_imported(out, trained, imported, parity)
     if as_json:
@@ -77,18 +90,36 @@ def export_command(
     to: Annotated[
         str, typer.Option(metavar="PROGRAM", help=f"The program: {', '.join(SOURCES[1:])}.")
     ],
+    overwrite: Overwrite = False,
+    plugin: Plugins = None,
+    as_json: Json = False,
 ) -> None:
     """Write the weights of a model under the names of another program.
 
-    Refused where that program computes with other constants. Normalisers are not written: what the
-    program is given must be normalised as here.
+    Refused where that program computes with other constants. The normaliser is not written but
+    printed: what the program is given must be normalised by it, and what it gives turned back.
 
     Example: slipstream export-weights runs/own --to thuml --out transolver.pt
     """
     check_choice("--to", to, SOURCES[1:])
+    load_plugins(plugin)
     trained = load_model(path)
-    write_exported(trained.model, to, out)
-    say(f"{out}: {trained.config.model.variant} under the names of {to}")
+    write_exported(trained.model, to, out, overwrite=overwrite)
+    variant = trained.config.model.variant
+    if as_json:
+        normaliser = {"columns": trained.schema.channels, **asdict(trained.normaliser.rows)}
+        facts = {"path": str(out), "to": to, "variant": variant, "normaliser": normaliser}
+        print(json.dumps(facts))
+        return
+    say(f"{out}: {variant} under the names of {to}", *normaliser_text(trained))
+
+
+def _fields(store: Path | None, inputs: str, outputs: str) -> Schema | None:
+    if store is None:
+        return None
+    if inputs or outputs:
+        raise ValueError("--inputs and --outputs must not be given beside --store, which has them")
+    return open_store(store).schema
 
 
 def _names(text: str) -> list[str]:

@@ -13,6 +13,7 @@ from slipstream.cli.shared import (
     Json,
     On,
     Workers,
+    bar,
     engine_for,
     ingest_bar,
     parse_settings,
@@ -25,6 +26,8 @@ from slipstream.core import runtime
 from slipstream.data.benchmarks import manifest_warnings
 from slipstream.data.store import MANIFEST_NAME, IngestSummary, ingest, read_manifest
 from slipstream.physics.builtin import NAMES, builtin_config, builtin_source
+from slipstream.physics.stokes_flow import Stokes
+from slipstream.physics.stokes_meshes import write_meshes
 
 _ON_A_GPU = 2
 """Samples at a time: while one is solved, the other is drawn or written."""
@@ -50,6 +53,10 @@ def make(
     shard: Annotated[
         str, typer.Option(help="i/n: every n-th sample from i, for many machines; then merge.")
     ] = "0/1",
+    meshes: Annotated[
+        Path | None,
+        typer.Option(help="Of stokes-surface: folder for the bodies as .vtp with a card, too."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a store of a built-in problem; the same command continues after an interruption.
@@ -61,6 +68,8 @@ def make(
     source = builtin_source(
         problem, samples=samples, points=points, seed=seed, device=where, config=config
     )
+    if meshes is not None and problem != "stokes-surface":
+        raise ValueError(f"--meshes must be given with stokes-surface only, got {problem}")
     part, threads = parse_shard(shard), 1 if where == "cpu" else _ON_A_GPU
     with engine_for(on, workers=workers) as engine, ingest_bar(f"make {problem}") as show:
         summary = ingest(
@@ -73,6 +82,12 @@ def make(
             progress=show,
             engine=engine,
         )
+    if meshes is not None:
+        assert isinstance(config, Stokes), "checked above"
+        with bar("meshes") as advance:
+            write_meshes(
+                config, source.ids(), meshes, seed=seed, shard=part, device=where, watch=advance
+            )
     _say(summary, out, part, as_json)
 
 

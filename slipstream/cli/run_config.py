@@ -12,7 +12,7 @@ from slipstream.core.checks import check_choice
 from slipstream.core.configs import differences, overlay
 from slipstream.core.runtime import pick_device
 from slipstream.data.store import open_store
-from slipstream.experiments import PRESETS, SMALL_POINTS, experiment, small
+from slipstream.experiments import CHOSEN_BY_DEVICE, PRESETS, SMALL_POINTS, experiment, small
 from slipstream.runs.config import (
     FREE,
     InitialModel,
@@ -38,14 +38,17 @@ class Changes:
     variant: str | None = None
     seed: int | None = None
     start: tuple[InitialModel, ModelConfig] | None = None
-    """The model to start from, and its config: variant and size are its own."""
+    """The model to start from, and its config: variant, size and constants are its own."""
 
     def apply(self, config: RunConfig) -> RunConfig:
         """The config with the changes. Raises ValueError where a field or value is wrong, or asks
-        for another variant or size than those of the model to start from."""
+        for another variant, size or constants than those of the model to start from."""
         if self.start is not None:
             initial, own = self.start
-            model = replace(config.model, variant=own.variant, size=own.size, plugin=own.plugin)
+            model = replace(
+                config.model, variant=own.variant, size=own.size, plugin=own.plugin,
+                constants=own.constants,
+            )  # fmt: skip
             config = replace(config, model=model, initial=initial)
         config = self._changed(config)
         if self.start is not None:
@@ -100,11 +103,11 @@ def choose_config(
 ) -> tuple[RunConfig, list[str]]:
     """The config of `slipstream train`, and sentences on what was chosen and how to choose else.
 
-    None is `auto` for the experiment `own`, else `paper`. `auto` takes `small` where the device is
-    a CPU. Where `out` is a run already, its config decides and not the machine: `auto` takes the
-    preset that the run was begun with, on whatever machine that was.
+    None is `auto` for the experiments of CHOSEN_BY_DEVICE, else `paper`. `auto` takes `small` where
+    the device is a CPU. Where `out` is a run already, its config decides and not the machine:
+    `auto` takes the preset that the run was begun with, on whatever machine that was.
     """
-    asked = preset or (AUTO if name == "own" else "paper")
+    asked = preset or (AUTO if name in CHOSEN_BY_DEVICE else "paper")
     check_choice("preset", asked, (AUTO, *PRESETS))
     if asked != AUTO:
         return make_config(name, changes, asked), []

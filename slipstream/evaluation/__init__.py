@@ -3,8 +3,10 @@
 run_evaluation   the evaluation of runs: measured, recorded beside the run, not repeated
 measure          the three measures; evaluate: errors of a model on batches
 streamed         whole samples that have more points than are taken at a time
-yardsticks       what a model must beat: the mean of the training set and the nearest training
-                 sample (neighbours: which that is); against_yardsticks: sentences about it
+yardsticks       what a model must beat: the mean of the training set, the nearest training sample
+                 (neighbours: which that is), the state as it is or scaled (later_states), a fitted
+                 function of the wall's direction (inclination); kept_yardsticks: once for the data;
+                 against_yardsticks: sentences about it
 by_sample        errors sample by sample; sample_forces: and force coefficients, of the bodies that
                  sample_bodies reads
 predict_sample   the prediction on one sample, for pictures; surface_view: with the surface's faces;

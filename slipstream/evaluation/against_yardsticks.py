@@ -10,12 +10,20 @@ from slipstream.runs.force_records import ForceSection
 
 HEADINGS: dict[YardstickKind, str] = {
     "mean": "mean of training",
+    "persistence": "persistence",
+    "scaling": "best constant scaling",
+    "inclination": "local inclination",
     "nearest": "nearest training sample",
 }
 NAMES: dict[YardstickKind, str] = {
     "mean": "the mean of the training set",
+    "persistence": "persistence",
+    "scaling": "the best constant scaling",
+    "inclination": "local inclination",
     "nearest": "the nearest training sample",
 }
+OF_FORCES: tuple[YardstickKind, ...] = ("mean", "nearest")
+"""The yardsticks that force coefficients have."""
 _FEW = 5
 """Samples that a sentence names."""
 
@@ -23,6 +31,13 @@ _FEW = 5
 def yardsticks_of(evaluations: Iterable[Evaluation]) -> tuple[Yardstick, ...]:
     """The yardsticks of evaluations on the same data: those of the first that has some."""
     return next((one.yardsticks for one in evaluations if one.yardsticks), ())
+
+
+def in_validation(evaluations: Iterable[Evaluation]) -> dict[YardstickKind, float]:
+    """Composite errors of yardsticks on the validation split, of the first that knows them."""
+    known = (one.validation_yardsticks for one in evaluations if one.validation_yardsticks)
+    errors = next(known, {})
+    return {kind: error for kind in HEADINGS if (error := errors.get(kind)) is not None}
 
 
 def unbeaten(summaries: Sequence[Summary], yardsticks: Sequence[Yardstick]) -> list[str]:

@@ -8,10 +8,11 @@ model is known, in the metric of the tables (relative L1 per variable, physical 
   best answer of a pointwise model: its error is a lower limit, the paper's locality gap. The
   potential falls off as 1 / r and the field as 1 / r^2, so the limit is the Green's function's. It
   is an estimate, known to about 0.01: see `poisson_limit`.
-* Potential flow. Without the integral over the rest of the body, a boundary integral equation
-  leaves local-inclination theory: pressure and velocity as functions of the angle between wall and
-  stream (in the volume, of the distance from the wall). The best such functions, fitted on the
-  training split, are a prediction and no limit: a model may also use where the point is.
+* Potential and Stokes flow. Without the integral over the rest of the body, a boundary integral
+  equation leaves local-inclination theory: pressure and velocity or shear as functions of the angle
+  between wall and stream (in the volume, of the distance from the wall), exact on spheres of one
+  size. The best such functions, fitted on the training split, are a prediction and no limit: a
+  model may also use where the point is.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def find_locality(store: Store) -> Locality | None:
         config = builtin_config("poisson", options)
         assert isinstance(config, Charges)
         return Locality("limit", poisson_limit(config))
-    if origin.source.startswith("potential-flow-"):
+    if origin.source.startswith(("potential-flow-", "stokes-")):
         return Locality("theory", inclination_errors(store))
     return None
 
@@ -127,13 +128,13 @@ def weighted_median(
 
 def inclination_errors(store: Store) -> dict[str, float]:
     """Test errors of the best functions of only the angle (surface) or the distance (volume)."""
-    seen, along, targets, _ = _local(store, "train")
+    seen, along, scale, targets, _ = _local(store, "train")
     low, high = float(seen.min()), float(seen.max())
     bins = _bins(seen, low, high)
     groups = variables(store.schema)
     tables = {}
     for name, channels in groups.items():
-        value = _projected(targets[:, list(channels)], along)
+        value = _projected(targets[:, list(channels)], along, scale)
         tables[name] = torch.stack([_median(value[bins == b]) for b in range(BINS)])
     return _test_errors(store, tables, low, high)
 
@@ -141,14 +142,13 @@ def inclination_errors(store: Store) -> dict[str, float]:
 def _test_errors(
     store: Store, tables: Mapping[str, Tensor], low: float, high: float
 ) -> dict[str, float]:
-    seen, along, targets, sample = _local(store, "test")
+    seen, along, scale, targets, sample = _local(store, "test")
     bins = _bins(seen, low, high)
     errors = {}
     for name, channels in variables(store.schema).items():
         truth = targets[:, list(channels)]
         answer = tables[name][bins][:, None]
-        if len(channels) > 1:
-            answer = answer * along
+        answer = answer * (along if len(channels) > 1 else scale)
         count = int(sample.max()) + 1
         sums = [
             torch.zeros(count, dtype=torch.float64).index_add_(0, sample, part.abs().sum(-1))
@@ -158,10 +158,12 @@ def _test_errors(
     return errors
 
 
-def _local(store: Store, split: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """For each row: angle or distance (N), direction of the vector answer (N 3), targets, sample.
+def _local(store: Store, split: str) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """For each row: angle or distance (N), direction of the vector answer (N 3), what a scalar one
+    is proportional to (N 1), targets, sample.
 
     On a surface the flow follows the wall, so the direction is the stream without its normal part.
+    A coefficient does not depend on the speed; the pressure of a Stokes flow is proportional to it.
     """
     ids = store.ids(split)
     rows = [
@@ -174,24 +176,28 @@ def _local(store: Store, split: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     table, schema = torch.cat(rows), store.schema
     stream = table[:, schema.columns("freestream")]
     targets = table[:, schema.columns("targets")]
+    speed = stream.norm(dim=-1, keepdim=True)
+    slow = store.manifest.origin.source.startswith("stokes-")
+    scale = speed if slow else torch.ones_like(speed)
     on_wall, from_wall = schema.computed("normals"), schema.computed("distance")
     if on_wall is None:
         assert from_wall is not None, "the problem has one of the two"
-        return table[:, schema.columns(from_wall.name)][:, 0], stream, targets, sample
+        return table[:, schema.columns(from_wall.name)][:, 0], stream, scale, targets, sample
     normal = table[:, schema.columns(on_wall.name)]
     across = (normal * stream).sum(-1, keepdim=True)
     return (
-        (across / stream.norm(dim=-1, keepdim=True))[:, 0],
+        (across / speed)[:, 0],
         stream - across * normal,
+        scale,
         targets,
         sample,
     )
 
 
-def _projected(values: Tensor, along: Tensor) -> Tensor:
-    """A scalar as it is; of a vector, the factor that scales `along` to its projection."""
+def _projected(values: Tensor, along: Tensor, scale: Tensor) -> Tensor:
+    """A scalar over its scale; of a vector, the factor that scales `along` to its projection."""
     if values.shape[-1] == 1:
-        return values[:, 0]
+        return (values / scale)[:, 0]
     return (values * along).sum(-1) / along.square().sum(-1).clamp(min=1e-12)
 
 

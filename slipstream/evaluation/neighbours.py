@@ -51,11 +51,15 @@ def read_first(store: Store, sample: str, most: int) -> NDArray[np.float32]:
 
 def candidates(store: Store) -> tuple[str, ...]:
     """The training samples that may be nearest: all, or MOST_TRAINING of them."""
-    training = store.splits.get("train", ())
-    if len(training) <= MOST_TRAINING:
-        return tuple(training)
-    chosen = np.linspace(0, len(training) - 1, MOST_TRAINING).round().astype(int)
-    return tuple(training[i] for i in chosen)
+    return evenly(store.splits.get("train", ()), MOST_TRAINING)
+
+
+def evenly(samples: Sequence[str], most: int) -> tuple[str, ...]:
+    """All samples, or `most` of them, evenly over their order."""
+    if len(samples) <= most:
+        return tuple(samples)
+    chosen = np.linspace(0, len(samples) - 1, most).round().astype(int)
+    return tuple(samples[i] for i in chosen)
 
 
 def nearest_samples(store: Store, samples: Sequence[str]) -> dict[str, str]:

@@ -109,7 +109,7 @@ def evaluate_run(
         one = _evaluate(run, trained, store, protocol, pictures, watch)
         one = known.added(one, trained, store)
         append_evaluation(run, one)
-    elif not one.yardsticks and (older := _data_if_there(trained, request.store, run)):
+    elif _lacks_yardsticks(one) and (older := _data_if_there(trained, request.store, run)):
         one = known.added(one, trained, older)
         append_evaluation(run, one)
     if request.forces is not None and _lacks_forces(one, request):
@@ -197,6 +197,11 @@ def _key(trained: TrainedModel) -> tuple[str, str]:
     return trained.config.experiment, trained.about["data_hash"]
 
 
+def _lacks_yardsticks(one: Evaluation) -> bool:
+    """Whether a record is from before all of them were measured."""
+    return not one.yardsticks or one.validation_yardsticks is None
+
+
 def _lacks_forces(one: Evaluation, request: EvaluationRequest) -> bool:
     asked = request.forces.asked if request.forces else None
     return request.again or one.forces is None or one.forces.asked != asked
@@ -226,15 +231,24 @@ class OfData:
         place = (one.data_hash, split)
         if place not in self._localities:
             self._localities[place] = _locality(store, one.protocol)
-        key = (*place, trained.normaliser)
-        if key not in self._yardsticks:
-            self._yardsticks[key] = measure_yardsticks(store, trained.normaliser, split)
+        validation = self._measured(one, trained, store, "val")
         return replace(
             one,
             data=store.manifest.origin.source,
             locality=self._localities[place],
-            yardsticks=self._yardsticks[key],
+            yardsticks=self._measured(one, trained, store, split),
+            validation_yardsticks={own.kind: own.errors["composite"] for own in validation},
         )
+
+    def _measured(
+        self, one: Evaluation, trained: TrainedModel, store: Store, split: str
+    ) -> tuple[Yardstick, ...]:
+        if not store.splits.get(split):
+            return ()
+        key = (one.data_hash, split, trained.normaliser)
+        if key not in self._yardsticks:
+            self._yardsticks[key] = measure_yardsticks(store, trained.normaliser, split)
+        return self._yardsticks[key]
 
 
 def _baseline_first(run: RunFolder) -> tuple[bool, int]:

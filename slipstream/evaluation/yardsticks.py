@@ -1,15 +1,20 @@
-"""What a model must beat: errors of two predictions that need no training.
+"""What a model must beat: errors of predictions that need no training.
 
-mean      every target is its mean over the training set, at all points
-nearest   the targets of the nearest training sample (neighbours.py), each point taking those of the
-          point that is closest to it, by coordinates as they are
+mean         every target is its mean over the training set, at all points
+persistence  the later state is the state (later_states.py), where that is what is asked
+scaling      the later state is the state times a constant, one for each lead time and variable
+inclination  on surfaces: a fitted function of the wall's direction (inclination.py)
+nearest      the targets of the nearest training sample (neighbours.py), each point taking those of
+             the point that is closest to it, by coordinates as they are
 
-Both are measured as the model is, on the same samples, but at the first POINTS points of each.
+All are measured as the model is, on the same samples, but at the first POINTS points of each. They
+depend on the data alone and are kept in the folder of the store (kept_yardsticks.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -18,6 +23,9 @@ from torch import Tensor
 
 from slipstream.data.batches import Normaliser
 from slipstream.data.store import Store
+from slipstream.evaluation.inclination import fit_inclination
+from slipstream.evaluation.kept_yardsticks import kept
+from slipstream.evaluation.later_states import fit_scaling, persistence, state_columns
 from slipstream.evaluation.measure import MeasuredErrors, errors_of, measures
 from slipstream.evaluation.neighbours import MOST_TRAINING, candidates, nearest_samples, read_first
 from slipstream.metrics import Errors
@@ -35,20 +43,51 @@ Answer = Callable[[str, NDArray[np.float32]], NDArray[np.float32]]
 """The targets as stored, from a sample and its rows."""
 
 
+@dataclass(frozen=True)
+class _Way:
+    """A way to answer without a model."""
+
+    kind: YardstickKind
+    definition: str
+    answer: Answer
+    neighbours: dict[str, str] = field(default_factory=dict)
+
+
 def measure_yardsticks(store: Store, normaliser: Normaliser, split: str) -> tuple[Yardstick, ...]:
-    """The errors of both yardsticks on a split; the normaliser is the model's."""
+    """The errors of all yardsticks of the data, on a split; the normaliser is the model's."""
+    return kept(store, normaliser, split, lambda: _measure(store, normaliser, split))
+
+
+def _measure(store: Store, normaliser: Normaliser, split: str) -> tuple[Yardstick, ...]:
     samples = store.ids(split)
+    return tuple(_measured(way, store, normaliser, samples) for way in _ways(store, samples))
+
+
+def _ways(store: Store, samples: Sequence[str]) -> Iterator[_Way]:
     mean = np.array(store.statistics.mean, np.float32)[store.schema.columns("targets")]
+    yield _Way(
+        "mean",
+        "every target is its mean over the training set, at all points",
+        lambda _, rows: np.broadcast_to(mean, (len(rows), len(mean))),
+    )
+    if states := state_columns(store.schema):
+        yield _Way("persistence", "the later state is the state itself", persistence(states))
+        yield _Way(
+            "scaling",
+            "the later state is the state times a constant, for each lead time and variable that"
+            " with the least relative L1 error on the training set",
+            fit_scaling(store, states),
+        )
+    if inclination := fit_inclination(store):
+        yield _Way(
+            "inclination",
+            "the targets at a point are a polynomial, fitted to the training set by least squares,"
+            f" in {inclination.seen}; a vector has such a part along each direction of the wall",
+            inclination,
+        )
     neighbours = nearest_samples(store, samples)
-    made = [_measured("mean", store, normaliser, samples, lambda _, rows: _constant(mean, rows))]
     if len(neighbours) == len(samples):
-        transfer = _Transfer(store, neighbours)
-        made.append(_measured("nearest", store, normaliser, samples, transfer, neighbours))
-    return tuple(made)
-
-
-def _constant(values: NDArray[np.float32], rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.broadcast_to(values, (len(rows), len(values)))
+        yield _Way("nearest", _nearest_text(store), _Transfer(store, neighbours), neighbours)
 
 
 class _Transfer:
@@ -80,19 +119,12 @@ def _closest(source: NDArray[np.float32], at: NDArray[np.float32]) -> NDArray[np
     return distances.argmin(1).numpy()
 
 
-def _measured(
-    kind: YardstickKind,
-    store: Store,
-    normaliser: Normaliser,
-    samples: Sequence[str],
-    answer: Answer,
-    neighbours: dict[str, str] | None = None,
-) -> Yardstick:
+def _measured(way: _Way, store: Store, normaliser: Normaliser, samples: Sequence[str]) -> Yardstick:
     kinds, parts = measures(store.schema), []
     for sample in samples:
         rows = read_first(store, sample, POINTS)
         truth = rows[:, store.schema.columns("targets")]
-        given, true = (_as_batch(values) for values in (answer(sample, rows), truth))
+        given, true = (_as_batch(values) for values in (way.answer(sample, rows), truth))
         normalised = normaliser.targets.forward(given)
         parts.append(errors_of(normaliser, normalised, true, kinds, [sample]))
     joined = {
@@ -104,22 +136,19 @@ def _measured(
     # Normalising and undoing it leaves 1e-17 where the values are those of the truth.
     errors = {name: 0.0 if error is not None and error < _ROUNDING else error
               for name, error in means.items()}  # fmt: skip
-    definition = _definition(kind, store)
-    return Yardstick(kind, definition, errors, measured.samples(), neighbours or {})
+    definition = f"{way.definition}; measured at up to {POINTS:,} points of each sample"
+    return Yardstick(way.kind, definition, errors, measured.samples(), way.neighbours)
 
 
 def _as_batch(values: NDArray[np.float32]) -> Tensor:
     return torch.from_numpy(np.array(values, np.float64))[None]
 
 
-def _definition(kind: YardstickKind, store: Store) -> str:
-    where = f"measured at up to {POINTS:,} points of each sample"
-    if kind == "mean":
-        return f"every target is its mean over the training set, at all points; {where}"
+def _nearest_text(store: Store) -> str:
     among, training = len(candidates(store)), len(store.ids("train"))
     of = f"{among:,}" if among == training else f"{MOST_TRAINING:,} of {training:,}"
     return (
         f"the targets of the most similar of {of} training samples, by parameters and by the"
         " distribution of coordinates and features over its points, each point taking those of the"
-        f" point closest to it; {where}"
+        " point closest to it"
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from slipstream.interop.attention_forward import Attention, physics_attention
@@ -31,7 +32,18 @@ class Replaced:
     """Its class, as it was."""
     attention: Attention
     plan: Plan
-    """What would run for inputs of its parameters' dtype, where they are now."""
+    """What runs without autocast, for parameters as they are now and where they are now."""
+    under_autocast: Plan | None
+    """What runs under bf16 autocast; None where `precision` does not allow bf16."""
+
+    @property
+    def dots(self) -> str:
+        """Both plans, in words."""
+        if self.under_autocast is None:
+            return f"{self.plan}; bf16 autocast is refused with this precision"
+        if self.under_autocast == self.plan:
+            return str(self.plan)
+        return f"{self.plan}; under bf16 autocast {self.under_autocast}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +91,7 @@ class Accelerated:
             clamp = "free" if a.clamp is None else f"in [{a.clamp[0]:g}, {a.clamp[1]:g}]"
             yield (
                 f"  {one.name} ({one.kind}): {a.heads} heads of {a.head_width}, {a.slices} slices,"
-                f" epsilon {a.epsilon:g}, temperatures {clamp}; {one.plan}"
+                f" epsilon {a.epsilon:g}, temperatures {clamp}; {one.dots}"
             )
         for other in self.left_alone:
             yield f"  left alone: {other.name} ({other.kind}): {other.reason}"
@@ -115,7 +127,7 @@ def accelerate(
             continue
         text = None if precision is None else str(precision)
         attention = replace(attention, impl=impl, precision=text)
-        replaced.append(Replaced(name, kind, attention, _plan(module, attention)))
+        replaced.append(Replaced(name, kind, attention, *_plans(module, attention)))
         originals[module] = (type(module), accelerated_class(type(module), attention))
     for module, (_, ours) in originals.items():
         module.__class__ = ours
@@ -130,12 +142,23 @@ def _found(module: nn.Module, is_sharing: bool) -> Attention:
     return with_constants(module, recognise(module))
 
 
-def _plan(module: nn.Module, attention: Attention) -> Plan:
+def _plans(module: nn.Module, attention: Attention) -> tuple[Plan, Plan | None]:
+    """Without autocast, and under bf16 autocast, which leaves fp64 as it is."""
     parameter = next(module.parameters())
+    plan = _plan(parameter.device, parameter.dtype, attention)
+    if parameter.dtype == torch.float64:
+        return plan, plan
+    try:
+        return plan, _plan(parameter.device, torch.bfloat16, attention)
+    except ValueError:  # as the forward raises it: a precision for fp32 alone
+        return plan, None
+
+
+def _plan(device: torch.device, dtype: torch.dtype, attention: Attention) -> Plan:
     width = attention.head_width
     return plan_on(
-        parameter.device, parameter.dtype, slices=attention.slices, head_width=width,
-        value_width=width, how=attention.how,
+        device, dtype, slices=attention.slices, head_width=width, value_width=width,
+        how=attention.how,
     )  # fmt: skip
 
 

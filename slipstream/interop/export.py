@@ -16,6 +16,7 @@ from slipstream.core.files import write_bytes
 from slipstream.interop.export_check import Agreement, Run, check_agreement, onnx_run, torch_run
 from slipstream.interop.export_facts import export_facts
 from slipstream.interop.export_graph import onnx_bytes, torch_bytes
+from slipstream.interop.out_file import check_out
 from slipstream.runs.model_file import TrainedModel
 
 
@@ -71,10 +72,6 @@ def check_target(out: Path, form: str, *, overwrite: bool = False) -> None:
     chosen = FORMATS[form]
     if out.suffix != chosen.suffix:
         raise ValueError(f"--out must end with {chosen.suffix} for {form}, got {str(out)!r}")
-    if not out.parent.is_dir():
-        raise ValueError(f"--out must be in a folder that exists, got {str(out)!r}")
-    if out.is_dir() or (out.exists() and not overwrite):
-        what = "a folder" if out.is_dir() else "a file that exists (--overwrite replaces it)"
-        raise ValueError(f"--out must be a new file, got {what}: {str(out)!r}")
+    check_out(out, overwrite=overwrite)
     for package in chosen.needs:
         need(package, "export")

@@ -12,8 +12,10 @@ import torch
 
 from slipstream.core.files import write_bytes
 from slipstream.interop.names import Naming, Tensors, scattered
+from slipstream.interop.out_file import check_out
 from slipstream.interop.sources import naming_to
 from slipstream.models.transolver import Transolver
+from slipstream.runs.model_file import TrainedModel
 
 ENDINGS = (".pt", ".pth", ".mdlus")
 
@@ -39,16 +41,34 @@ def exported(model: Transolver, to: str) -> Tensors:
     return {key: tensor.contiguous().clone() for key, tensor in theirs.items()}
 
 
-def write_exported(model: Transolver, to: str, out: Path) -> None:
-    """Write a state dict, or an archive of PhysicsNeMo's where the name ends in .mdlus."""
+def write_exported(model: Transolver, to: str, out: Path, *, overwrite: bool = False) -> None:
+    """Write a state dict, or an archive of PhysicsNeMo's where the name ends in .mdlus.
+
+    Raises ValueError where `exported` does, and for a file that exists, unless it is to be
+    overwritten.
+    """
     if out.suffix not in ENDINGS or (out.suffix == ".mdlus" and to != "physicsnemo"):
         raise ValueError(
             f"--out must end in .pt or .pth, or in .mdlus for physicsnemo, got {out.name!r}"
         )
+    check_out(out, overwrite=overwrite)
     state = io.BytesIO()
     torch.save(exported(model, to), state)
     content = state.getvalue()
     write_bytes(out, content if out.suffix != ".mdlus" else _archive(model, content))
+
+
+def normaliser_text(trained: TrainedModel) -> list[str]:
+    """What a user must do by hand, since weights of another program have no normaliser."""
+    own = trained.normaliser.rows
+    if set(own.shift) == {0.0} and set(own.scale) == {1.0}:
+        return ["No normaliser stays behind: the model takes and gives values as they are."]
+    columns = zip(trained.schema.channels, own.shift, own.scale, strict=True)
+    return [
+        "The normaliser stays behind: the program must be given (value - shift) / scale of every"
+        " input, and what it gives is such a value of every target.",
+        *(f"  {name}: shift {shift:.9g}, scale {scale:.9g}" for name, shift, scale in columns),
+    ]
 
 
 def _check_constants(model: Transolver, naming: Naming) -> None:

@@ -23,15 +23,21 @@ _AXES = ("x", "y", "z")
 
 
 def as_trained(
-    imported: Import, inputs: Sequence[str] = (), outputs: Sequence[str] = ()
+    imported: Import,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    *,
+    fields: Schema | None = None,
 ) -> TrainedModel:
     """The import as a model that can be written, loaded and called.
 
     `inputs` and `outputs` are names of its columns, as "pressure" or "pressure=Pa"; without them
-    they are made up. The normaliser changes nothing: whatever the other program did to its data
-    before the model must be done to them here, too.
+    they are those of `fields`, or made up. The normaliser changes nothing: whatever the other
+    program did to its data before the model must be done to them here, too. Raises ValueError where
+    the fields are not as many as the model's columns.
     """
-    schema = _schema(imported, inputs, outputs)
+    schema = _schema(imported, inputs, outputs) if fields is None else fields
+    _check_fields(imported, schema)
     normaliser = Normaliser(
         _identity(schema.coord_dim), _identity(schema.feature_dim), _identity(schema.target_dim)
     )
@@ -85,6 +91,20 @@ def _schema(imported: Import, inputs: Sequence[str], outputs: Sequence[str]) -> 
             raise ValueError(f"{option} must be {count} names, got {len(names)}")
     fields = [_field(name) for name in given]
     return Schema(tuple(fields[:d]), tuple(fields[d:]), tuple(map(_field, targets)))
+
+
+def _check_fields(imported: Import, schema: Schema) -> None:
+    wanted = (imported.coord_dim, imported.feature_dim, imported.out_dim)
+    got = (schema.coord_dim, schema.feature_dim, schema.target_dim)
+    if got != wanted:
+        raise ValueError(
+            f"the fields of the store must be those of the model, {_columns(*wanted)}, got"
+            f" {_columns(*got)}"
+        )
+
+
+def _columns(coords: int, features: int, targets: int) -> str:
+    return f"{coords} columns of coordinates, {features} of features and {targets} of targets"
 
 
 def _field(text: str) -> Field:

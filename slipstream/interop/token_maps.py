@@ -4,13 +4,16 @@ In a layer, attention makes tokens Y (T, D) of tokens X (T, D), those of all hea
 samples. The map W (D, D), shared by the heads, with the smallest sum of m |X W^T - Y|^2, where m is
 the mass of a slot, is W^T = (X^T M X)^-1 X^T M Y. X are the tokens of the model whose earlier
 layers are replaced already, Y what this layer's attention makes of the same tokens.
+
+Where the model is to have fewer slices (`fewer_slices`), X are the tokens of the slices it keeps,
+and Y the attention among all of them: the mean by mass of those that become one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -18,7 +21,7 @@ from torch import Tensor, nn
 
 from slipstream.data.batches import Batch
 from slipstream.models.coupling import Coupling, TokenLinear
-from slipstream.models.steps import Steps
+from slipstream.models.steps import Steps, Stream
 from slipstream.models.transolver import Block, Transolver
 from slipstream.models.variants import VARIANTS, Variant
 
@@ -53,13 +56,25 @@ def without_attention(variant: Variant) -> Variant:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A model with fewer slices."""
+
+    model: Transolver
+    groups: tuple[Tensor, ...]
+    """(K, G) for each layer: one where an old slot is in a new one."""
+
+
 @torch.no_grad()
-def fit_token_maps(model: Transolver, clouds: Clouds) -> tuple[dict[str, Tensor], list[LayerFit]]:
+def fit_token_maps(
+    model: Transolver, clouds: Clouds, reduced: Reduced | None = None
+) -> tuple[dict[str, Tensor], list[LayerFit]]:
     """The parameters of the model without token attention, and how well each layer fits.
 
-    Every layer takes the clouds once more through the layers before it, which are replaced by then.
+    With `reduced` they are those of the model with fewer slices. Every layer takes the clouds once
+    more through the layers before it, which are replaced by then.
     """
-    work = deepcopy(model).eval()
+    work = deepcopy(model if reduced is None else reduced.model).eval()
     steps, fits = Steps(work), []
     for layer, block in enumerate(work.blocks):
         coupling = cast(Coupling, cast(Block, block).coupling)
@@ -67,8 +82,13 @@ def fit_token_maps(model: Transolver, clouds: Clouds) -> tuple[dict[str, Tensor]
         width = work.size.head_width
         fit = _Fit(width)
         for batch in clouds():
-            tokens, mass = _tokens(steps, layer, batch)
-            fit.add(tokens, attention(tokens), mass)
+            stream = _stream(steps, layer, batch)
+            tokens, mass = _tokens(steps, layer, stream)
+            if reduced is None:
+                fit.add(tokens, attention(tokens), mass)
+            else:
+                mixed, of = _attended(Steps(model), layer, stream, batch)
+                fit.add(tokens, _grouped(mixed, of, reduced.groups[layer]), mass)
         linear = TokenLinear(width).to(work.placeholder)
         linear.value.weight.copy_(fit.weight())
         coupling.mix = linear
@@ -76,14 +96,34 @@ def fit_token_maps(model: Transolver, clouds: Clouds) -> tuple[dict[str, Tensor]
     return {name: parameter.detach() for name, parameter in work.named_parameters()}, fits
 
 
-def _tokens(steps: Steps, layer: int, batch: Batch) -> tuple[Tensor, Tensor]:
-    """The tokens (B, H, G, D) and masses (B, H, G) of a layer whose mix does nothing."""
+def _stream(steps: Steps, layer: int, batch: Batch) -> Stream:
+    """The points before a layer."""
     stream = steps.begin(*batch.inputs)
     for before in range(layer):
         stream, sums = steps.sums(before, stream)
         stream = steps.apply(before, stream, steps.mixed(before, sums))
+    return stream
+
+
+def _tokens(steps: Steps, layer: int, stream: Stream) -> tuple[Tensor, Tensor]:
+    """The tokens (B, H, G, D) and masses (B, H, G) of a layer, mixed as the layer does."""
     _, sums = steps.sums(layer, stream)
     return steps.mixed(layer, sums), sums.mass
+
+
+def _attended(steps: Steps, layer: int, stream: Stream, batch: Batch) -> tuple[Tensor, Tensor]:
+    """What the layer of the model with all slices makes of the same points."""
+    if stream.membership is not None:  # handed on from the first layer: that of all slices
+        first, _ = steps.sums(0, steps.begin(*batch.inputs))
+        stream = replace(stream, membership=first.membership)
+    return _tokens(steps, layer, stream)
+
+
+def _grouped(mixed: Tensor, mass: Tensor, groups: Tensor) -> Tensor:
+    """The means by mass (B, H, K, D) of tokens (B, H, G, D) that become one."""
+    groups = groups.to(mass)
+    numerator = groups @ (mass[..., None] * mixed)
+    return numerator / (groups @ mass[..., None]).clamp(min=torch.finfo(mass.dtype).tiny)
 
 
 class _Fit:

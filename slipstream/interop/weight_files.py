@@ -9,7 +9,9 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +33,12 @@ PREFIXES = ("module.", "_orig_mod.")
 _EXTRA = "_extra_state"
 """What keys of Transformer Engine end in that hold no weights."""
 _MEMBERS = ("model.pt", "args.json", "metadata.json")
+_OURS = "lift.expand.weight"
+"""Which every model of ours has, and no other program's."""
 _MOST_JSON = 1 << 20
+_KNOWN = ".pt or .pth of torch.save, .mdlus of PhysicsNeMo, or .safetensors"
+_ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
+"""How the two forms of torch.save begin, of today and from before 1.6."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +61,15 @@ def read_foreign(path: Path) -> Foreign:
         raise ValueError(f"{path} must be a file of weights, got no such file")
     if path.suffix == ".safetensors":
         try:
-            return _foreign(load_safetensors(path.read_bytes()), path)
+            loaded = load_safetensors(path.read_bytes())
         except SafetensorError as error:
             raise ValueError(f"{path} must be a file of weights, got {error}") from None
+        if _OURS in loaded:
+            raise ValueError(
+                f"{path} must be of another program, got a model of Slipstream, which every command"
+                " takes as it is"
+            )
+        return _foreign(loaded, path)
     members = _members(path)
     if members is None:
         return _foreign(_load(path.read_bytes(), path), path)
@@ -97,19 +110,32 @@ def _members(path: Path) -> dict[str, bytes] | None:
 
 
 def _load(content: bytes, path: Path) -> Any:
+    if content[:4] != _ZIP and content[:1] != _PICKLE:
+        begins = f"one that begins with {content[:8]!r}" if content else "an empty one"
+        raise ValueError(f"{path} must be a file of weights ({_KNOWN}), got {begins}")
     try:
-        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of the protocol: it is said below
+            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        if "nsupported" not in str(error):  # it names no code: it is damaged
+        called = re.search(r"GLOBAL ([\w.]+)", str(error))
+        if called is None:  # it is damaged, or of another protocol than that of torch.save
             raise ValueError(f"{path} must be a whole file of torch.save, got another") from None
         raise ValueError(
             f"{path} must hold tensors by name, as torch.save(model.state_dict(), FILE) does,"
-            " got a pickle that calls code when it is read, as that of a whole module does: it was"
-            " not read"
+            f" got a pickle that calls code when it is read ({called.group(1)[:80]}): it was not"
+            " read"
         ) from None
-    except (RuntimeError, EOFError, KeyError, ValueError, TypeError, AttributeError) as error:
-        reason = printable(str(error).split("\n")[0][:120])
-        raise ValueError(f"{path} must be a whole file of torch.save, got {reason}") from None
+    except RuntimeError as error:
+        if "TorchScript" not in str(error):
+            raise ValueError(
+                f"{path} must be a whole file of torch.save, got a damaged one or another archive"
+            ) from None
+        raise ValueError(
+            f"{path} must hold tensors by name, as torch.save(model.state_dict(), FILE) does, got"
+            " TorchScript, which is code: it was not read"
+        ) from None
+    except (EOFError, KeyError, IndexError, ValueError, TypeError, AttributeError):
+        raise ValueError(f"{path} must be a whole file of torch.save, got a damaged one") from None
 
 
 def _foreign(

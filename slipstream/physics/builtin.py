@@ -6,30 +6,48 @@ other samples are made.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from slipstream.core.checks import check_choice, check_whole
 from slipstream.core.configs import overlay
-from slipstream.data.store import PAIRS_OPTION, PARTS, Cloud, Field, Pairs, Schema, Source
-from slipstream.physics import poisson, potential_flow, taylor_green
+from slipstream.data.store import (
+    PAIRS_OPTION,
+    PARTS,
+    Cloud,
+    Field,
+    Pairs,
+    Parameters,
+    Schema,
+    Source,
+)
+from slipstream.physics import poisson, potential_flow, stokes_flow, taylor_green
 from slipstream.physics.poisson import Charges
 from slipstream.physics.potential_flow import PotentialFlow
+from slipstream.physics.scenes import FlowColumns, Quantity
+from slipstream.physics.stokes_flow import Stokes
 from slipstream.physics.taylor_green import TaylorGreen
 
 LAGS = 6
 """How many stored states a Taylor-Green pair lies apart at most."""
 
-Parts = tuple[Tensor, Tensor, Tensor]
-"""Coords, features and targets of one sample, (N, columns) each."""
-ProblemConfig = Charges | PotentialFlow | TaylorGreen
+ProblemConfig = Charges | PotentialFlow | Stokes | TaylorGreen
 """The distribution that samples are drawn from, without the number of points."""
+
+
+class Made(NamedTuple):
+    """One sample: coords, features and targets, (N, columns) each, and what else is known of it."""
+
+    coords: Tensor
+    features: Tensor
+    targets: Tensor
+    parameters: Parameters = {}
 
 
 @dataclass(frozen=True)
@@ -37,7 +55,7 @@ class BuiltinProblem:
     """Fields, generator and default config of a built-in problem."""
 
     schema: Schema
-    make: Callable[[Any, int, int, int, str], Parts]
+    make: Callable[[Any, int, int, int, str], Made]
     """config, points, seed, sample, device -> the sample's columns."""
     config: ProblemConfig
     """The default."""
@@ -93,19 +111,19 @@ class BuiltinSource(_Generated):
 
     def read(self, sample: str) -> Cloud:
         make = PROBLEMS[self.problem].make
-        parts = make(self.config, self.points, self.seed, int(sample), self.device)
+        made = make(self.config, self.points, self.seed, int(sample), self.device)
         arrays = {}
-        for name, part in zip(PARTS, parts, strict=True):
+        for name in PARTS:
             fields: tuple[Field, ...] = getattr(self.schema, name)
-            columns = part.cpu().split([field.components for field in fields], -1)
+            columns = getattr(made, name).cpu().split([field.components for field in fields], -1)
             arrays.update({f.name: c.numpy() for f, c in zip(fields, columns, strict=True)})
-        return Cloud(self.schema, arrays)
+        return Cloud(self.schema, arrays, made.parameters)
 
 
 def _poisson() -> BuiltinProblem:
-    def make(charges: Charges, points: int, seed: int, sample: int, device: str) -> Parts:
+    def make(charges: Charges, points: int, seed: int, sample: int, device: str) -> Made:
         cloud = poisson.make_samples(1, points, seed=seed, first=sample, charges=charges)
-        return cloud.coords[0], cloud.features[0], cloud.targets[0]
+        return Made(cloud.coords[0], cloud.features[0], cloud.targets[0])
 
     schema = Schema(
         coords=(Field("position", components=3),),
@@ -116,25 +134,36 @@ def _poisson() -> BuiltinProblem:
 
 
 def _potential_flow(name: str) -> BuiltinProblem:
-    columns = potential_flow.COLUMNS[name]
-
-    def make(config: PotentialFlow, points: int, seed: int, sample: int, device: str) -> Parts:
+    def make(config: PotentialFlow, points: int, seed: int, sample: int, device: str) -> Made:
         config = replace(config, points=points)
         flow = potential_flow.make_sample(name, config, seed=seed, sample=sample, device=device)
-        return flow.coords, flow.features, flow.targets
+        return Made(flow.coords, flow.features, flow.targets)
 
-    def fields(part: Sequence[potential_flow.Quantity]) -> tuple[Field, ...]:
+    return BuiltinProblem(_schema(potential_flow.COLUMNS[name]), make, PotentialFlow())
+
+
+def _stokes(name: str) -> BuiltinProblem:
+    def make(config: Stokes, points: int, seed: int, sample: int, device: str) -> Made:
+        config = replace(config, points=points)
+        flow = stokes_flow.make_sample(name, config, seed=seed, sample=sample, device=device)
+        return Made(flow.coords, flow.features, flow.targets, flow.parameters)
+
+    return BuiltinProblem(_schema(stokes_flow.COLUMNS[name]), make, Stokes())
+
+
+def _schema(columns: FlowColumns) -> Schema:
+    def fields(part: Sequence[Quantity]) -> tuple[Field, ...]:
         return tuple(
             Field(q.name, q.unit, components=q.components, computed=q.computed) for q in part
         )
 
-    return BuiltinProblem(Schema(*(fields(part) for part in columns)), make, PotentialFlow())
+    return Schema(*(fields(part) for part in columns))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaylorGreenSource(_Generated):
-    """Trajectories of decaying vortices, read as pairs of states: velocity and lead time -> the
-    velocity 1 to `LAGS` stored states later. `points` is the cube of an even number.
+    """Trajectories of decaying vortices, read as pairs of states: velocity, lead time and viscosity
+    -> the velocity 1 to `LAGS` stored states later. `points` is the cube of an even number.
     """
 
     config: TaylorGreen
@@ -150,8 +179,14 @@ class TaylorGreenSource(_Generated):
     def pairs(self) -> Pairs:
         velocity = Field("velocity", taylor_green.VELOCITY_UNIT, components=3)
         lags = tuple(range(1, min(LAGS, self.config.states - 1) + 1))
-        step = self.config.interval
-        return Pairs((velocity,), self.config.states, lags, step, taylor_green.TIME_UNIT)
+        return Pairs(
+            (velocity,),
+            self.config.states,
+            lags,
+            self.config.interval,
+            taylor_green.TIME_UNIT,
+            (Field("viscosity", taylor_green.VISCOSITY_UNIT),),
+        )
 
     @property
     def schema(self) -> Schema:
@@ -166,11 +201,12 @@ class TaylorGreenSource(_Generated):
             self.config, seed=self.seed, sample=int(sample), device=self.device
         )
         edge = self.config.stored
-        at = torch.arange(edge, dtype=torch.float64) * (2 * math.pi / edge)
+        at = torch.arange(edge, dtype=torch.float64) * (self.config.length / edge)
         position = torch.stack(torch.meshgrid(at, at, at, indexing="ij"), -1).reshape(-1, 3)
         states = enumerate(trajectory.velocity.flatten(2).cpu())
         arrays = {f"velocity@{k}": state.T.numpy() for k, state in states}
         arrays["position"] = position.numpy()
+        arrays["viscosity"] = np.full((len(position), 1), trajectory.viscosity)
         return Cloud(self.schema, arrays, {"viscosity": trajectory.viscosity})
 
 
@@ -229,5 +265,7 @@ PROBLEMS: dict[str, BuiltinProblem] = {
     "poisson": _poisson(),
     "potential-flow-surface": _potential_flow("potential-flow-surface"),
     "potential-flow-volume": _potential_flow("potential-flow-volume"),
+    "stokes-surface": _stokes("stokes-surface"),
+    "stokes-volume": _stokes("stokes-volume"),
 }
 NAMES = (*PROBLEMS, "taylor-green")

@@ -1,4 +1,4 @@
-"""Solves the equations of boundary elements, which are near the identity, by a few products.
+"""Solves the equations of boundary elements, most of them near the identity, by a few products.
 
 GMRES (Saad and Schultz, 1986): the best solution within the span of b, A b, A A b, ... Fifteen to
 thirty products reach rounding, where elimination takes some thousand steps one after another:
@@ -15,15 +15,23 @@ from torch import Tensor
 from slipstream.core.shapes import Float
 
 TOLERANCE = 1e-13
-"""Residual over the right side at which to stop: float64 reaches no less in such a system."""
+"""Residual over the right side at which to stop: float64 reaches no less in a system near the
+identity."""
 MOST = 80
 """Number of products after which elimination is faster."""
 
 
-def solve_gmres(matrix: Float[Tensor, "N N"], right: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
-    """The solution x of matrix x = right; by elimination where the iteration does not converge."""
+def solve_gmres(
+    matrix: Float[Tensor, "N N"],
+    right: Float[Tensor, " N"],
+    *,
+    tolerance: float = TOLERANCE,
+    most: int | None = None,
+) -> Float[Tensor, " N"]:
+    """The solution x of matrix x = right; by elimination where the iteration has not converged
+    after `most` products, `MOST` if it is None."""
     size = right.norm()
-    basis = right.new_empty(min(MOST, len(right)) + 1, len(right))
+    basis = right.new_empty(min(most or MOST, len(right)) + 1, len(right))
     basis[0] = right / size
     triangle = _Triangle(float(size))
     for k in range(len(basis) - 1):
@@ -32,7 +40,7 @@ def solve_gmres(matrix: Float[Tensor, "N N"], right: Float[Tensor, " N"]) -> Flo
         vector = torch.addmv(vector, known.T, column, alpha=-1)
         length = vector.norm()
         triangle.add(torch.cat((column, length[None])).tolist())
-        if triangle.residual <= TOLERANCE * triangle.size:
+        if triangle.residual <= tolerance * triangle.size:
             return basis[: k + 1].T @ right.new_tensor(triangle.solution())
         basis[k + 1] = vector / length
     return torch.linalg.solve(matrix, right)

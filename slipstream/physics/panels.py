@@ -49,7 +49,7 @@ def kept_integrals(mesh: TriangleMesh) -> Integrals | None:
     cache holds, and would need some hundred megabytes to keep all.
     """
     parts = list(blocks(mesh.centroids, mesh))
-    return _integrals(mesh, mesh.centroids, own=0) if len(parts) == 1 else None
+    return panel_integrals(mesh, mesh.centroids, own=0) if len(parts) == 1 else None
 
 
 def influence_matrix(mesh: TriangleMesh, kept: Integrals | None = None) -> Float[Tensor, "F F"]:
@@ -92,7 +92,7 @@ def induced_flow(
 ) -> tuple[Float[Tensor, "P 3"], Float[Tensor, " P"]]:
     """Velocity and potential of the sources at points off the edges, where velocity is infinite."""
     check_shape("points", points, "P 3", (None, 3))
-    integrals = ((part, _integrals(mesh, points[part])) for part in blocks(points, mesh))
+    integrals = ((part, panel_integrals(mesh, points[part])) for part in blocks(points, mesh))
     return _flow(mesh, strengths, points, integrals)
 
 
@@ -121,7 +121,7 @@ def _at_centroids(mesh: TriangleMesh, kept: Integrals | None) -> Iterator[tuple[
         yield slice(0, len(mesh.faces)), kept
         return
     for part in blocks(mesh.centroids, mesh):
-        yield part, _integrals(mesh, mesh.centroids[part], own=part.start)
+        yield part, panel_integrals(mesh, mesh.centroids[part], own=part.start)
 
 
 def _flow(
@@ -150,7 +150,7 @@ def _flow(
     return velocity / (4 * math.pi), potential / (4 * math.pi)
 
 
-def _integrals(mesh: TriangleMesh, points: Tensor, *, own: int | None = None) -> Integrals:
+def panel_integrals(mesh: TriangleMesh, points: Tensor, *, own: int | None = None) -> Integrals:
     """For every edge the integral of 1 / r along it (P, E), for every panel its solid angle (P, F).
 
     With `own` the points are the centroids of the panels own, own + 1, ...; the height above a

@@ -1,8 +1,9 @@
-"""Points drawn on smooth bodies, and surface gradients there of values at the panels' centroids.
+"""Points drawn on smooth bodies; values at the panels' centroids and their gradients, at points.
 
-A drawn point has the position and the normal of the smooth body, not of its panel. The gradient is
-that of a quadratic polynomial fitted to the twelve nearest centroids, in the tangent plane of the
-parameter sphere, so that the fits depend on the mesh frequency only and are computed once.
+A drawn point has the position and the normal of the smooth body, not of its panel. Values and
+gradients are those of a quadratic polynomial fitted to the twelve nearest centroids, in the tangent
+plane of the parameter sphere, so that the fits depend on the mesh frequency only and are computed
+once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from slipstream.core.shapes import Float
-from slipstream.physics.bodies import WallPoints, icosphere, unit
+from slipstream.physics.bodies import Body, WallPoints, icosphere, unit
 from slipstream.physics.triangles import TriangleMesh
 
 _NEIGHBOURS = 12  # a triangle and those that share a corner with it: twice the unknowns
@@ -58,6 +59,37 @@ def draw_on_surface(mesh: TriangleMesh, frequency: int, numbers: Tensor) -> Surf
     return SurfacePoints(face, unit((shares[..., None] * corners).sum(1)))
 
 
+def fitted_mesh(body: Body, frequency: int) -> TriangleMesh:
+    """The body's mesh with its vertices moved along the normals, so that the mean distance between
+    panels and body is zero to second order.
+
+    A mesh whose vertices lie on a convex body is smaller than it: Stokes' drag of a sphere is
+    0.8 % too small with 500 panels, and 0.1 % on the fitted mesh (both by collocation).
+    """
+    mesh, sphere = body.mesh(frequency), icosphere(frequency, body.axes.device)
+    middles = unit((sphere.corners + sphere.corners.roll(-1, 1)).flatten(0, 1))
+    offsets = body.at(middles).positions.view(-1, 3, 3) - mesh.centroids[:, None]
+    # The mean over the middles of the edges is that of a quadratic function over the triangle.
+    heights = (offsets * mesh.normals[:, None]).sum(-1).mean(1)
+    moves = torch.stack((heights * mesh.areas, mesh.areas), -1)
+    sums = moves.new_zeros(len(mesh.vertices), 2)
+    for k in range(3):
+        sums.index_add_(0, mesh.faces[:, k], moves)
+    normals = body.at(sphere.vertices).normals
+    return TriangleMesh(mesh.vertices + sums[:, :1] / sums[:, 1:] * normals, mesh.faces)
+
+
+def surface_values(
+    wall: WallPoints, face: Tensor, values: Float[Tensor, "F C"], *, frequency: int
+) -> Float[Tensor, "P C"]:
+    """Values given at the centroids of a body, at points on its panels `face` (P)."""
+    fits = surface_fits(frequency, values.device)
+    coefficients = (fits.solvers @ values[fits.neighbours])[face]
+    x, y, _ = _offsets(wall, face, fits)
+    terms = torch.stack([x**i * y**j for i, j in _POWERS], -1)
+    return (terms[:, None] @ coefficients)[:, 0]
+
+
 def surface_gradient(
     wall: WallPoints, face: Tensor, values: Float[Tensor, " F"], *, frequency: int
 ) -> Float[Tensor, "P 3"]:
@@ -66,18 +98,25 @@ def surface_gradient(
     fits = surface_fits(frequency, values.device)
     coefficients = (fits.solvers @ values[fits.neighbours][..., None])[face, :, 0]
     frame, centre = fits.frames[face], fits.centres[face]
-    x, y = (frame @ (wall.directions - centre)[..., None])[..., 0].unbind(-1)
+    x, y, z = _offsets(wall, face, fits)
     _, c_x, c_y, c_xx, c_xy, c_yy = coefficients.unbind(-1)  # in the order of _POWERS
     by_x = c_x + 2 * c_xx * x + c_xy * y
     by_y = c_y + c_xy * x + 2 * c_yy * y
     # On the sphere s = z centre + x frame_0 + y frame_1 with z = sqrt(1 - x^2 - y^2).
-    z = (wall.directions * centre).sum(-1)
     along_x = wall.tangents(frame[:, 0] - (x / z)[:, None] * centre)
     along_y = wall.tangents(frame[:, 1] - (y / z)[:, None] * centre)
     normal = torch.linalg.cross(along_x, along_y)
     rise = by_x[:, None] * torch.linalg.cross(along_y, normal)
     rise = rise + by_y[:, None] * torch.linalg.cross(normal, along_x)
     return rise / normal.square().sum(-1, keepdim=True)
+
+
+def _offsets(wall: WallPoints, face: Tensor, fits: Fits) -> tuple[Tensor, Tensor, Tensor]:
+    """The points on the parameter sphere in the frames of their panels: along the two tangents and
+    the normal."""
+    frame, centre = fits.frames[face], fits.centres[face]
+    x, y = (frame @ (wall.directions - centre)[..., None])[..., 0].unbind(-1)
+    return x, y, (wall.directions * centre).sum(-1)
 
 
 def _nearest(points: Float[Tensor, "F 3"], number: int) -> Tensor:

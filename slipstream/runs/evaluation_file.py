@@ -126,7 +126,7 @@ class Locality:
     errors: dict[str, float]
 
 
-YardstickKind = Literal["mean", "nearest"]
+YardstickKind = Literal["mean", "persistence", "scaling", "inclination", "nearest"]
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,9 @@ class Yardstick:
     """The errors of a prediction that needs no model: what a model must beat."""
 
     kind: YardstickKind
-    """"mean": every target is its mean over the training set. "nearest": the targets are those of
-    the most similar training sample."""
+    """"mean": every target is its mean over the training set. "persistence": the later state is the
+    state. "scaling": the state times a constant. "inclination": a fitted function of the wall's
+    direction. "nearest": the targets are those of the most similar training sample."""
     definition: str
     errors: dict[str, float | None]
     """The mean over samples, by name of the number."""
@@ -183,6 +184,10 @@ class Evaluation:
     """None where the problem has no known pointwise answer."""
     yardsticks: tuple[Yardstick, ...] = field(default=(), metadata=YOUNGER)
     """Older records have none."""
+    validation_yardsticks: dict[YardstickKind, float | None] | None = field(
+        default=None, metadata=YOUNGER
+    )
+    """The composite error of each yardstick on the validation split; older records do not say."""
     forces: ForceSection | None = field(default=None, metadata=YOUNGER)
     """Force coefficients, where they were asked for."""
 

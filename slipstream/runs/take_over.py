@@ -75,7 +75,7 @@ def take_over(config: RunConfig, schema: Schema, normaliser: Normaliser) -> Take
     """The initial values of a run whose config names a model.
 
     Raises ValueError where the file holds other weights than the config says, the model is of
-    another variant or size, or none of its inputs are the store's.
+    another variant, size or constants, or none of its inputs are the store's.
     """
     assert config.initial is not None
     path = config.initial.model
@@ -91,8 +91,9 @@ def take_over(config: RunConfig, schema: Schema, normaliser: Normaliser) -> Take
 
 
 def check_same_model(config: ModelConfig, source: ModelConfig, path: str) -> None:
-    """Raise ValueError where a model is of another variant or size than a config."""
-    for name in ("variant", "size"):
+    """Raise ValueError where a model is of another variant or size than a config, or computes with
+    other constants."""
+    for name in ("variant", "size", "constants"):
         wanted, got = getattr(config, name), getattr(source, name)
         if wanted != got:
             raise ValueError(

@@ -34,11 +34,11 @@ def test_bench_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "slipstream.cli.bench_training.PAPER", Size(layers=1, width=8, heads=2, slices=3)
     )
     out = tmp_path / "r.jsonl"
-    given = ["resume", "--kills", "2", "--steps", "150", "--points", "32", "--out", str(out)]
+    given = ["resume", "--kills", "1", "--steps", "60", "--points", "32", "--out", str(out)]
     done = CliRunner().invoke(app, [*given, "--device", "cpu"])
     assert done.exit_code == 0, done.output
     (record,) = read_records(out, "resume")
-    assert record["equal"] and record["kills"] == 2 and len(record["steps"]) == 2
+    assert record["equal"] and record["kills"] == 1 and len(record["steps"]) == 1
     assert record["config"]["precision"] == "bf16" and [p.name for p in tmp_path.iterdir()] == [
         out.name
     ]

@@ -56,13 +56,13 @@ def test_variants(command: Command) -> None:
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    found = json.loads(slipstream("doctor", "--json").stdout)
-    assert {"python", "torch", "device", "kernels", "parity"} <= found.keys()
+    facts = json.loads(slipstream("doctor", "--json").stdout)
+    assert {"python", "torch", "device", "kernels", "parity"} <= facts.keys()
     if not torch.cuda.is_available():
-        lines = slipstream("doctor").stdout.splitlines()
-        assert "kernels      chunked: no CUDA device (the tensors are on cpu)" in lines
-        parity = [line for line in lines if line.startswith("parity")]
-        assert len(parity) == 3 and all("chunked" in line and "green" in line for line in parity)
+        assert facts["kernels"] == "chunked: no CUDA device (the tensors are on cpu)"
+        assert len(facts["parity"]) == 3
+        assert all(value.startswith("green") for value in facts["parity"].values())
+        assert all(name.startswith("chunked") for name in facts["parity"])
 
 
 @pytest.mark.parametrize(

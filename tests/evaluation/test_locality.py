@@ -83,6 +83,19 @@ def test_on_spheres_local_theory_is_exact(tmp_path: Path, monkeypatch: pytest.Mo
     assert found["surface_velocity"] < 0.03 and found["pressure_coefficient"] < 0.08
 
 
+def test_on_spheres_in_slow_flow_too_at_every_speed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pressure is -3/2 of the normal stream over the radius, the shear 3/2 of the tangential
+    one; both are proportional to the speed."""
+    monkeypatch.setitem(FAMILIES, "sphere", ((0.5, 0.5),) * 3)
+    settings = {"families": ["sphere"], "amplitude": 0.0, "inflow": "varying", "speed": [1.0, 3.0]}
+    store = open_store(flow(tmp_path, "stokes-surface", **settings))
+    found = find_locality(store)
+    assert found is not None and found.kind == "theory"
+    assert found.errors["wall_shear"] < 0.02 and found.errors["pressure"] < 0.04
+
+
 @pytest.mark.parametrize("where", ["surface", "volume"])
 def test_other_bodies_are_not_local(tmp_path: Path, where: str) -> None:
     found = find_locality(open_store(flow(tmp_path, f"potential-flow-{where}")))

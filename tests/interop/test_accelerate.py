@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from torch.utils.checkpoint import checkpoint
 import slipstream
 from slipstream.core.runtime import generator
 from slipstream.interop.accelerate import Accelerated
+from slipstream.kernels.plan import Operation, make_plan
 from tests.interop.thuml_attention import Model, Physics_Attention_Irregular_Mesh
 
 Named = dict[str, Tensor]
@@ -308,6 +310,28 @@ def test_bad_arguments_replace_nothing() -> None:
         report.restore()
     assert type(model.blocks[1].Attn) is not Physics_Attention_Irregular_Mesh
     assert "Nothing replaced" in str(slipstream.accelerate(nn.Linear(2, 2)))
+
+
+def test_the_report_says_what_runs_under_autocast_too() -> None:
+    shape = {"slices": 32, "head_width": 32, "value_width": 32}
+    single, half = (
+        make_plan(Operation("cuda", dtype, **shape))  # type: ignore[arg-type]
+        for dtype in ("float32", "bfloat16")
+    )
+    made = slipstream.accelerate(Model()).replaced[0]
+    on_gpu = replace(made, plan=single, under_autocast=half)
+    both = "single-tile, ieee dots; under bf16 autocast single-tile, bf16 dots"
+    assert on_gpu.dots == both and made.dots == str(made.plan)
+    report = slipstream.accelerate(Model(), precision="tf32x3")
+    assert str(report).count("bf16 autocast is refused with this precision") == 2
+    x = torch.rand(1, 9, 3)
+    with (
+        torch.autocast("cpu", torch.bfloat16),
+        pytest.raises(ValueError, match="precision must be"),
+    ):
+        model = Model()
+        slipstream.accelerate(model, precision="tf32x3")
+        model(x)
 
 
 def peer(module: str, name: str) -> Any:

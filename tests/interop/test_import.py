@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -165,8 +167,13 @@ def test_pickles_that_execute_code_are_refused_and_do_not_run(tmp_path: Path) ->
         archive.writestr("args.json", "{}")
         archive.writestr("metadata.json", "{}")
     whole = saved(nn.Linear(2, 2), tmp_path / "c.pth")
-    for file in (path, tmp_path / "b.mdlus", whole):
-        with pytest.raises(ValueError, match="a pickle that calls code when it is read") as error:
+    for file, called in (
+        (path, r"posix\.mkdir"),
+        (tmp_path / "b.mdlus", r"posix\.mkdir"),
+        (whole, r"torch\.nn\.modules\.linear\.Linear"),
+    ):
+        words = rf"a pickle that calls code when it is read \({called}\): it was not read"
+        with pytest.raises(ValueError, match=words) as error:
             import_weights(file, coord_dim=3)
         assert "\n" not in str(error.value)
     assert not ran.exists()
@@ -256,11 +263,24 @@ def test_arguments_of_physicsnemo_that_ours_has_not(
         import_weights(tmp_path / "b.mdlus")
 
 
-def test_damaged_archives_and_files_are_refused(tmp_path: Path) -> None:
-    for name, content in (("a.pt", b"no pickle"), ("b.pt", b""), ("c.mdlus", b"PK\x03\x04half")):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name} must"):
-            import_weights(tmp_path / name)
+def test_files_that_are_none_of_weights_are_said_to_be_none(tmp_path: Path) -> None:
+    with warnings.catch_warnings(action="ignore"):  # PyTorch's, that TorchScript is deprecated
+        torch.jit.save(torch.jit.script(nn.Linear(2, 2)), tmp_path / "script.pt")
+    whole = saved({"a": torch.zeros(2)}, tmp_path / "whole.pt").read_bytes()
+    none_at_all = r"must be a file of weights \(\.pt or \.pth of torch\.save, .*\), got"
+    for name, content, words in (
+        ("a.csv", b"x,y,z\n", rf"{none_at_all} one that begins with b'x,y,z"),
+        ("b.pt", b"", f"{none_at_all} an empty one"),
+        ("c.pt", pickle.dumps({"a": 1}), "must be a whole file of torch.save, got another"),
+        ("d.pt", whole[:-40], "must be a whole file of torch.save, got a damaged one or"),
+        ("e.mdlus", b"PK\x03\x04half", "must be a whole file of torch.save, got a damaged one or"),
+        ("script.pt", None, "got TorchScript, which is code: it was not read"),
+    ):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=words) as error:
+            import_weights(tmp_path / name, coord_dim=3)
+        assert str(error.value).startswith(str(tmp_path / name))
 
 
 def test_models_that_the_other_program_would_compute_otherwise_are_not_exported() -> None:

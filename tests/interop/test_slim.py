@@ -11,6 +11,7 @@ import torch
 from slipstream.audit.run_audit import audit_run
 from slipstream.core.configs import overlay
 from slipstream.data.store import open_store
+from slipstream.interop.fewer_slices import Limits
 from slipstream.interop.slim import SlimRequest, slim, validation_error
 from slipstream.interop.token_maps import _Fit, fit_token_maps, without_attention
 from slipstream.models.coupling import Coupling, TokenLinear
@@ -95,6 +96,14 @@ def test_slim_and_fine_tuning(trained: Path, tmp_path: Path) -> None:
     assert now == pytest.approx(min(errors[n]["error"] for n in ("closed form", "fine-tuned")))
     assert failures(audit_run(out / "fine-tuning")) == {}
     assert slim(trained, store, out, SlimRequest(steps=4, device="cpu"))["validation"] == errors
+    files = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    for other, words in (
+        (SlimRequest(device="cpu"), r"\(saved, given\): steps: 4, 0; learning_rate: 0.0003, None$"),
+        (SlimRequest(steps=4, limits=Limits(merge_alike=0.9), device="cpu"), "merge_alike: None, "),
+    ):
+        with pytest.raises(ValueError, match=words):
+            slim(trained, store, out, other)
+    assert all(file.read_bytes() == content for file, content in files.items())
 
 
 def test_bad_input_leaves_nothing(trained: Path, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from slipstream.core.collectives import common_total
 from slipstream.kernels.membership import TokenSums
-from slipstream.models import lean, load_plugin
+from slipstream.models import Constants, lean, load_plugin
+from slipstream.models.constants import DEFAULT
 from slipstream.models.sharding import OverRanks, shard_points
 from slipstream.models.sweeps import Points, Sweeping, stream_through
 from slipstream.models.transolver import Transolver
@@ -30,6 +31,7 @@ CUTS = {
 MODES = {(2, "uneven"): ("normal", "recompute", "lean"), (2, "first empty"): ("normal", "lean")}
 """What a step keeps, where it is not all, in chunks of CHUNK: more of them on one rank."""
 CHUNK = 4
+OTHERS = Constants(epsilon=0.5, temperatures=(0.6, 0.8), activation="gelu-tanh", causal=True)
 OF_THREE = ("baseline", "frozen-slice", "untied-ln", "slice-once", "mlp-only", "mean-pool")
 """Variants that are cut in three too: each way of slicing, and none."""
 EXACT = 1e-12
@@ -137,6 +139,7 @@ def check_variants(rank: int, plugin: str) -> None:
         if rank < 2:
             check_variant(variant, rank, pair)
     if rank < 2:
+        check_constants(rank, pair)
         check_compiled(rank, pair)
         check_fp32(rank, pair)
         check_autocast(rank, pair)
@@ -164,6 +167,23 @@ def check_variant(variant: str, rank: int, group: dist.ProcessGroup) -> None:
         model.recompute, model.memory = False, "normal"
         shard_points(model, None)
         assert difference(alone(model), expected) == 0, "as it was before"
+
+
+def check_constants(rank: int, group: dist.ProcessGroup) -> None:
+    """Of other programs, all at once: each changes what is computed, and lean memory knows them."""
+    own = dict(spans(2))["uneven"]
+    for variant in ("baseline", "untied", "frozen-slice", "slice-once"):
+        expected = alone(made(variant, constants=OTHERS))
+        for name, value in OTHERS.differing().items():
+            without = replace(OTHERS, **{name: getattr(DEFAULT, name)})
+            changed = difference(alone(made(variant, constants=without)), expected)
+            assert changed > 1e-6, f"{variant} {name} {value}: {changed}"
+        for memory in ("normal", "lean"):
+            model = made(variant, constants=OTHERS)
+            model.memory = memory_of(memory)
+            shard_points(model, group)
+            error = difference(together(model, group, own[rank], expected[0]), expected)
+            assert error <= EXACT, f"{variant} {memory}: {error}"
 
 
 def check_compiled(rank: int, group: dist.ProcessGroup) -> None:

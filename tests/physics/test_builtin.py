@@ -20,15 +20,24 @@ from slipstream.physics.builtin import (
 )
 from slipstream.physics.poisson import Charges
 from slipstream.physics.potential_flow import PotentialFlow
+from slipstream.physics.stokes_flow import Stokes
 from slipstream.physics.taylor_green import TaylorGreen
 
 VORTICES = TaylorGreen(grid=8, stored=4, states=4, modes=2)
 FLOWS = PotentialFlow(panels=320)
+SLOW = Stokes(panels=180)
+CONFIGS: dict[str, ProblemConfig | None] = {
+    "poisson": None,
+    "potential-flow-surface": FLOWS,
+    "potential-flow-volume": FLOWS,
+    "stokes-surface": SLOW,
+    "stokes-volume": SLOW,
+}
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_problem_is_a_pure_function_of_its_sample(problem: str) -> None:
-    config = None if problem == "poisson" else FLOWS
+    config = CONFIGS[problem]
     few, many = (builtin_source(problem, samples=n, points=30, config=config) for n in (2, 5))
     one, same = few.read("000001"), pickle.loads(pickle.dumps(many)).read("000001")
     other = many.read("000002")
@@ -43,6 +52,7 @@ def test_every_problem_is_a_pure_function_of_its_sample(problem: str) -> None:
     [
         ("poisson", Charges(), Charges(number=(1, 1))),
         ("potential-flow-surface", FLOWS, replace(FLOWS, inflow="varying")),
+        ("stokes-volume", SLOW, replace(SLOW, viscosity=2.0)),
         ("taylor-green", VORTICES, replace(VORTICES, perturbation=0.3)),
     ],
 )
@@ -77,9 +87,17 @@ def test_trajectories_of_taylor_green(tmp_path: Path) -> None:
     assert sum(map(len, of_split)) == 10 and sum(map(len, store.splits.values())) == 10 * 6
     first, second = store.array("000001-00-02"), store.array("000001-02-01")
     at = store.schema.columns
-    assert first.shape == (64, 3 + 3 + 1 + 3)
+    assert first.shape == (64, 3 + 3 + 1 + 1 + 3)
     np.testing.assert_array_equal(first[:, at("later_velocity")], second[:, at("velocity")])
-    assert (first[:, at("lead_time")] == 2 * VORTICES.interval).all()
+    assert (first[:, at("lead_time")] == np.float32(2 * VORTICES.interval)).all()
+    assert first[:, at("position")].max() == 0.75 * VORTICES.length
+    of_trajectory = {
+        name: store.array(f"{name}-00-01")[:, at("viscosity")] for name in ("000001", "000002")
+    }
+    assert all(len(np.unique(values)) == 1 for values in of_trajectory.values())
+    low, high = VORTICES.viscosity
+    one, other = (values[0, 0] for values in of_trajectory.values())
+    assert one != other and low <= min(one, other) and max(one, other) <= high
 
 
 @pytest.mark.parametrize("points", [63, 125, 8, 66**3])

@@ -16,13 +16,12 @@ from slipstream.physics.potential_flow import (
     COLUMNS,
     Flow,
     PotentialFlow,
-    draw_scene,
-    frequency_for,
     make_sample,
     solve_flow,
     volume_flow,
     wall_flow,
 )
+from slipstream.physics.scenes import draw_scene, frequency_for
 from slipstream.physics.surface import SurfacePoints, draw_on_surface, surface_gradient
 from slipstream.physics.triangles import signed_distance
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -20,7 +21,12 @@ from slipstream.physics.taylor_green import (
     truncate,
 )
 
-SMALL = TaylorGreen(grid=16, stored=8, states=3, interval=0.2, step=0.1, dtype="float64")
+TURN = 2 * math.pi
+"""The length of the solver's own cube."""
+SMALL = TaylorGreen(
+    grid=16, stored=8, length=TURN, states=3, interval=0.2, step=0.1, viscosity=(0.01, 0.02),
+    dtype="float64",
+)  # fmt: skip
 
 
 def perturbed(size: int, modes: int = 3) -> tuple[SpectralGrid, Tensor]:
@@ -61,18 +67,23 @@ def test_derivatives_are_those_of_waves() -> None:
     torch.testing.assert_close(divergence, -2 * x.sin() * y.cos(), rtol=0, atol=1e-13)
 
 
-def test_two_dimensional_vortex_decays_exactly() -> None:
-    """u = sin x cos y, v = -cos x sin y keeps its shape and decays as exp(-2 nu t); its pressure is
-    (cos 2x + cos 2y) / 4."""
-    config = TaylorGreen(grid=16, stored=8, states=4, interval=0.5, step=0.25, dtype="float64")
-    grid = SpectralGrid(16)
+@pytest.mark.parametrize("length", [TURN, 1.0])
+def test_two_dimensional_vortex_decays_exactly(length: float) -> None:
+    """u = sin kx cos ky, v = -cos kx sin ky keeps its shape and decays as exp(-2 nu k^2 t), where k
+    is 2 pi over the length; its pressure is (cos 2kx + cos 2ky) / 4."""
+    config = TaylorGreen(
+        grid=16, stored=8, length=length, states=4, interval=0.04 * length, step=0.02 * length,
+        dtype="float64",
+    )  # fmt: skip
+    grid, viscosity = SpectralGrid(16), 0.02 * length
     x, y, _ = grid.points()
     vortex = torch.stack((x.sin() * y.cos(), -x.cos() * y.sin(), torch.zeros_like(x)))
-    path = solve_trajectory(vortex, viscosity=0.1, config=config, grid=grid)
+    path = solve_trajectory(vortex, viscosity=viscosity, config=config, grid=grid)
     x, y, _ = SpectralGrid(8).points()
     shape = torch.stack((x.sin() * y.cos(), -x.cos() * y.sin(), torch.zeros_like(x)))
+    assert path.times[-1] == pytest.approx(0.12 * length)
     for time, velocity, pressure in zip(path.times, path.velocity, path.pressure, strict=True):
-        decay = math.exp(-0.2 * float(time))
+        decay = math.exp(-2 * viscosity * (TURN / length) ** 2 * float(time))
         torch.testing.assert_close(velocity, (decay * shape).float(), rtol=0, atol=1e-6)
         expected = decay**2 / 4 * ((2 * x).cos() + (2 * y).cos())
         torch.testing.assert_close(pressure, expected.float(), rtol=0, atol=1e-6)
@@ -212,10 +223,27 @@ def test_trajectories_are_a_pure_function_of_config_seed_and_number() -> None:
     assert 0.01 <= one.viscosity <= 0.02
     for other in ({"seed": 2, "sample": 4}, {"seed": 1, "sample": 5}):
         assert not torch.equal(make_trajectory(SMALL, **other).velocity, one.velocity)
-    single = make_trajectory(
-        TaylorGreen(grid=16, stored=8, states=3, interval=0.2, step=0.1), seed=1, sample=4
-    )
+    single = make_trajectory(replace(SMALL, dtype="float32"), seed=1, sample=4)
     torch.testing.assert_close(single.velocity, one.velocity, rtol=0, atol=1e-5)
+
+
+def test_the_state_determines_the_later_one_and_no_constant_does() -> None:
+    """From a stored state, its viscosity and the lead time the solver finds the later state, with
+    the error of the coarser grid; the state itself, and its best multiple, are far from it."""
+    config = TaylorGreen(grid=32, stored=16, states=17, step=0.016, viscosity=(3e-3, 3e-3))
+    path, grid = make_trajectory(config, seed=0, sample=0), SpectralGrid(16, dtype=torch.float32)
+    now, later, lead = path.velocity[10], path.velocity[16], 6 * config.interval
+    state = grid.forward(now)
+    for _ in range(15):
+        state = grid.step(state, lead / 15 / config.unit, path.viscosity / config.unit)
+
+    def error(answer: Tensor) -> float:
+        return float((answer - later).abs().sum() / later.abs().sum())
+
+    multiples = min(error(share * now) for share in torch.linspace(0, 1, 101).tolist())
+    solved = error(grid.backward(state))
+    assert solved < 0.1
+    assert multiples > 2 * solved and error(now) > 4 * solved, (solved, multiples, error(now))
 
 
 def test_steps_too_long_are_named() -> None:
@@ -234,7 +262,8 @@ def test_steps_too_long_are_named() -> None:
         ({"grid": 16, "stored": 32}, "stored at most grid, got grid 16 and stored 32"),
         ({"grid": 8, "stored": 8}, "modes must be at most 2, a third of the grid, got 3"),
         ({"states": 0}, "states must be a whole number of at least 1, got 0"),
-        ({"step": 0.0}, "interval and step must be positive, got 0.5 and 0.0"),
+        ({"step": 0.0}, "interval and step must be positive, got 0.08 and 0.0"),
+        ({"length": 0.0}, "length must be positive, got 0.0"),
         ({"viscosity": (0.2, 0.1)}, r"viscosity must be a range \(low, high\), got \(0.2, 0.1\)"),
         ({"dtype": "float16"}, "dtype must be one of float32, float64, got 'float16'"),
         ({"perturbation": -0.1}, "perturbation must be at least 0, got -0.1"),

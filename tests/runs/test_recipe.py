@@ -139,6 +139,9 @@ def test_built_in_data(tmp_path: Path) -> None:
     assert stream.is_parameter and surface.speed == ("freestream",)
     cp = surface.target("pressure_coefficient")
     assert (cp.array, cp.quantity, cp.form) == (None, "pressure", "coefficient")
+    slow = _builtin(tmp_path, "stokes-surface", panels=80)
+    stresses = [(target.quantity, target.form, target.undivided_unit) for target in slow.targets]
+    assert stresses == [("pressure", "dimensional", "Pa"), ("shear", "dimensional", "Pa")]
     poisson = _builtin(tmp_path, "poisson")
     assert poisson.feature("density").made == GivenSource("given") and poisson.density is None
     assert poisson.points.dimension == 3 and poisson.domain is None

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from slipstream.audit.run_audit import audit_run
+from slipstream.bench.kills import finish_run
 from slipstream.core.configs import overlay
 from slipstream.data.store import Field, RowBlocks, Schema, Store, ingest, open_store
 from slipstream.runs.config import RunConfig
@@ -134,6 +135,40 @@ def test_frozen_parameters_stay_and_a_run_goes_on_without_the_model(
     assert failures(found) == {}
     said = str([finding.notes for finding in found.findings])
     assert "not compared with the model" in said and "frozen: lift.*, blocks.0.*" in said
+
+
+@pytest.mark.parametrize("points", [1, 2], ids=["data", "points"])
+def test_two_lean_processes_start_from_a_model_as_one(
+    folder: Path, tmp_path: Path, points: int
+) -> None:
+    """Two samples at once, one on each rank, and the points of each sample over both ranks."""
+    initial, source = initial_model(folder / "old")
+    changes = {
+        "initial": {"model": initial.model, "weights": initial.weights}, "steps": 6,
+        "precision": "fp64", "optim.freeze": ["blocks.0.mlp.*"],
+    }  # fmt: skip
+    store = open_store(folder / "moved")
+    one = config_on(store, **changes, batch=2)
+    ranks = {"memory": "lean", "mesh.points": points, "batch": points}
+    train(one, tmp_path / "one", device="cpu")
+    both = RunFolder(tmp_path / "both")
+    finish_run(config_on(store, **changes, **ranks), both, "cpu", 2)
+    models = [load_model(path).model for path in (tmp_path / "one", both.path)]
+    expected, got = (dict(model.named_parameters()) for model in models)
+    for name, value in expected.items():
+        torch.testing.assert_close(got[name], value, rtol=0, atol=1e-10)
+    taken = source.model.get_parameter("blocks.0.mlp.expand.weight").double()
+    assert torch.equal(got["blocks.0.mlp.expand.weight"], taken)
+    (start,) = both.history("start")
+    alone = {"data": 2, "points": 1}
+    assert (start["processes"], start.get("mesh", alone)["points"]) == (2, points)
+    assert failures(audit_run(both.path)) == {}
+
+
+def test_other_constants_are_refused(folder: Path, tmp_path: Path) -> None:
+    changed = {"model.constants": {"epsilon": 0.01}}
+    with pytest.raises(ValueError, match="model.constants must be that of the model to start from"):
+        train(starting(folder, "moved", **changed), tmp_path / "r", device="cpu")
 
 
 def test_bad_input_leaves_nothing(folder: Path, tmp_path: Path) -> None:

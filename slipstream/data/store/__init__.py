@@ -27,10 +27,10 @@ from slipstream.data.store.constant_targets import (
 from slipstream.data.store.fields import PARTS, Computed, Field, Schema
 from slipstream.data.store.identity import data_hash, split_hash
 from slipstream.data.store.ingest import IngestProgress, IngestSummary, ingest, merge
-from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from slipstream.data.store.manifest import MANIFEST_NAME, YARDSTICKS_NAME, Manifest, read_manifest
 from slipstream.data.store.manifest_checks import Defect
 from slipstream.data.store.outliers import Outlier, find_outliers
-from slipstream.data.store.pairs import PAIRS_OPTION, Pairs
+from slipstream.data.store.pairs import LATER, LEAD_TIME, PAIRS_OPTION, Pairs
 from slipstream.data.store.permutation import row_order
 from slipstream.data.store.point_store import Store, open_store
 from slipstream.data.store.references import Reference
@@ -44,6 +44,8 @@ __all__ = [
     "Computed",
     "Field",
     "Defect",
+    "LATER",
+    "LEAD_TIME",
     "MANIFEST_NAME",
     "Manifest",
     "PAIRS_OPTION",
@@ -62,6 +64,7 @@ __all__ = [
     "Splits",
     "Statistics",
     "Store",
+    "YARDSTICKS_NAME",
     "check_finite_rows",
     "check_store",
     "constant_targets",

@@ -14,7 +14,7 @@ from slipstream.core.files import read_json
 from slipstream.core.pool import run_tasks
 from slipstream.data.store.cloud import Rows, check_finite_rows
 from slipstream.data.store.fields import Schema
-from slipstream.data.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from slipstream.data.store.manifest import MANIFEST_NAME, YARDSTICKS_NAME, Manifest, read_manifest
 from slipstream.data.store.manifest_checks import Defect, check_manifest
 from slipstream.data.store.point_store import (
     check_sample_size,
@@ -106,7 +106,7 @@ def _check_folder(path: Path, manifest: Manifest) -> Iterator[Defect]:
     if (path / "ingest").is_dir():
         yield Defect(None, "an ingest must be finished, got the folder ingest: run it again")
     for file in sorted(path.iterdir()):
-        if file.name not in (MANIFEST_NAME, "samples", "ingest"):
+        if file.name not in (MANIFEST_NAME, YARDSTICKS_NAME, "samples", "ingest"):
             yield Defect(None, f"a store must hold nothing else, got {file.name}")
     expected = {sample_file(path, sample).name for sample in manifest.samples}
     folder = path / "samples"

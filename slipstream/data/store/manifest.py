@@ -36,6 +36,8 @@ from slipstream.data.store.statistics import Statistics, merge_statistics
 
 SCHEMA = 2
 MANIFEST_NAME = "manifest.json"
+YARDSTICKS_NAME = "yardsticks.json"
+"""What the evaluation keeps in the folder of a store; it is no part of the data."""
 HASH_KEY = "sha256"
 TRAIN = "train"
 """The split whose statistics are used to normalise."""

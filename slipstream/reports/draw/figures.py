@@ -241,12 +241,20 @@ def _per_field(axes: Axes, fields: Sequence[FieldRatio]) -> None:
 
 
 @figure_settings()
-def validation_curves(curves: Sequence[Curve]) -> Figure:
-    """Validation error against the step, a panel for each experiment and a line for each seed."""
+def validation_curves(
+    curves: Sequence[Curve], bounds: Mapping[str, Mapping[str, float]] | None = None
+) -> Figure:
+    """Validation error against the step, a panel for each experiment and a line for each seed.
+
+    `bounds` are errors without a model, by experiment and name: level lines.
+    """
     _check_some("curves", curves)
     experiments = _in_order(curve.experiment for curve in curves)
     variants = in_table_order(curve.variant for curve in curves)
-    figure, places = panels(len(experiments), 1.6, headings(variants))
+    bounds = bounds or {}
+    names = _in_order(name for experiment in experiments for name in bounds.get(experiment, {}))
+    levels = {n: style.LEVEL_LINES[k % len(style.LEVEL_LINES)] for k, n in enumerate(names)}
+    figure, places = panels(len(experiments), 1.6, [*headings(variants), *names])
     columns = len({axes.get_position().x0 for axes in places})
     for k, (axes, experiment) in enumerate(zip(places, experiments, strict=True)):
         axes.set_title(literal(experiment))
@@ -258,13 +266,18 @@ def validation_curves(curves: Sequence[Curve]) -> Figure:
             steps = sorted(curve.errors)
             look, errors = look_of(curve.variant), [curve.errors[step] for step in steps]
             line(axes, look, steps, errors, lw=0.8, marker=look.marker if len(steps) == 1 else "")
-        log_axis(axes, "y", [error for curve in shown for error in curve.errors.values()])
+        own = bounds.get(experiment, {})
+        for name, error in own.items():
+            axes.axhline(error, color=MUTED, lw=0.7, ls=levels[name], zorder=1)
+        reached = [error for curve in shown for error in curve.errors.values()]
+        log_axis(axes, "y", [*reached, *own.values()])
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(thousands))
         axes.set_xlabel("training step" if k + columns >= len(places) else "")
         axes.set_ylabel("validation error" if k % columns == 0 else "")
         axes.grid(axis="y")
-    legend(figure, variant_handles(variants, marker=False))
+    lines = [Line2D([], [], color=MUTED, lw=0.7, ls=levels[n], label=literal(n)) for n in names]
+    legend(figure, [*variant_handles(variants, marker=False), *lines])
     return figure
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from slipstream.core.text import file_name
+from slipstream.evaluation.against_yardsticks import HEADINGS, in_validation
 from slipstream.models.variants import BASELINE, POINTWISE
 from slipstream.reports.content import Picture, Scene
 from slipstream.reports.draw import figures
@@ -81,7 +82,13 @@ def error_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
     curves = [run.curve for group in groups for run in group.runs if run.curve.errors]
     if curves:
         caption = "Validation error against the training step, a line a seed."
-        drawn = figures.validation_curves(curves)
+        bounds = {
+            group.experiment: {HEADINGS[k]: v for k, v in in_validation(group.evaluations).items()}
+            for group in groups
+        }
+        if any(bounds.values()):
+            caption += " Grey lines: answers without a model, on the same samples."
+        drawn = figures.validation_curves(curves, bounds)
         pictures.append(gallery.picture("curves", "Validation curves", caption, drawn))
     return pictures
 

@@ -29,6 +29,8 @@ BAND = "#d9d9d9"
 """The colour of the band that shows the spread of the baseline's seeds."""
 MUTED = "#6b6b6b"
 """The colour of guide lines and remarks."""
+LEVEL_LINES: tuple[Any, ...] = (":", "-.", "--", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (1, 3)))
+"""The dashes of level lines, which are not of a variant."""
 
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#332288", "#000000")
 """Colours of series other than variants: Okabe and Ito's without the yellow, and Tol's indigo."""

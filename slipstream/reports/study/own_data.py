@@ -12,6 +12,7 @@ from pathlib import Path
 from slipstream.evaluation.against_yardsticks import (
     HEADINGS,
     NAMES,
+    OF_FORCES,
     beside_text,
     copies,
     force_sentences,
@@ -92,7 +93,7 @@ def _not_beaten(
     for kind, name in NAMES.items():
         bounds = next((one.errors for one in yardsticks if one.kind == kind), {})
         pairs = [(s.variable, s.mean, bounds.get(s.name)) for s in summaries if s.measure == "L1"]
-        for coefficient, own in (forces.errors if forces else {}).items():
+        for coefficient, own in (forces.errors if forces and kind in OF_FORCES else {}).items():
             pairs.append((coefficient.capitalize(), own.mean_absolute, getattr(own, kind)))
         worse = [str(what) for what, error, bound in pairs if bound is not None and error >= bound]
         if worse:
@@ -103,8 +104,8 @@ def _not_beaten(
 def _force_text(name: str, forces: ForceSection) -> str:
     own = forces.errors[name]
     parts = [f"{name.capitalize()} is off by {own.mean_absolute:.3g} on average"]
-    for heading, bound in zip(HEADINGS.values(), (own.mean, own.nearest), strict=True):
-        parts += [f"{heading} {bound:.3g}"] if bound is not None else []
+    for kind, bound in zip(OF_FORCES, (own.mean, own.nearest), strict=True):
+        parts += [f"{HEADINGS[kind]} {bound:.3g}"] if bound is not None else []
     parts += [f"correlation {own.correlation:.3f}"] if own.correlation is not None else []
     return "; ".join(parts)
 
@@ -200,8 +201,8 @@ def forces_table(groups: Sequence[Group]) -> Table | None:
         f" {'; '.join(dict.fromkeys(definitions))}."
     )
     columns = (
-        "experiment", "variant", "coefficient", "mean absolute error", *HEADINGS.values(),
-        "correlation", "R2", "samples",
+        "experiment", "variant", "coefficient", "mean absolute error",
+        *(HEADINGS[kind] for kind in OF_FORCES), "correlation", "R2", "samples",
     )  # fmt: skip
     unique = tuple(dict.fromkeys(notes))
     return Table("forces", "Force coefficients", caption, columns, tuple(rows), unique)

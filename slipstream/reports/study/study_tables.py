@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from slipstream.evaluation.against_yardsticks import HEADINGS, unbeaten, yardsticks_of
+from slipstream.evaluation.against_yardsticks import (
+    HEADINGS,
+    in_validation,
+    unbeaten,
+    yardsticks_of,
+)
 from slipstream.evaluation.compare import Row, ratio_std
 from slipstream.evaluation.summary import spread_text
 from slipstream.models.variants import BASELINE, headings, in_table_order
@@ -67,19 +72,24 @@ def main_table(groups: Sequence[Group]) -> Table:
     """Best validation error, mean and std over the seeds."""
     lost = {group.experiment: lost_variants(group) for group in groups}
     variants = in_table_order([*variants_of(groups), *(v for own in lost.values() for v in own)])
+    bounds = {group.experiment: in_validation(group.evaluations) for group in groups}
+    kinds = [kind for kind in HEADINGS if any(kind in own for own in bounds.values())]
     rows = []
     for group in groups:
         by_variant = {variant: UNFINISHED for variant in group.variants}
         by_variant |= {row.variant: error_cell(row) for row in group.rows()}
         by_variant |= {variant: MISSING for variant in lost[group.experiment]}
         cells = [by_variant.get(variant, NOT_RUN) for variant in variants]
-        rows.append((text_cell(group.experiment), *with_best(cells)))
+        beside = [_bound_cell(bounds[group.experiment].get(kind)) for kind in kinds]
+        rows.append((text_cell(group.experiment), *with_best(cells), *beside))
     caption = (
         "Best validation relative L1 error on normalised outputs, mean over groups and samples, at"
         f" equal steps ({_steps(groups)}); mean ± standard deviation where there are several seeds"
         f" ({_seeds(groups)}). Best of a row in bold."
     )
-    columns = ("experiment", *headings(variants))
+    if kinds:
+        caption += " The last columns are answers without a model, on the same samples."
+    columns = ("experiment", *headings(variants), *(HEADINGS[kind] for kind in kinds))
     return Table("main", "Validation error", caption, columns, tuple(rows), failure_notes(groups))
 
 

@@ -216,6 +216,8 @@ BUILTIN = {
     "poisson": {},
     "potential-flow-surface": {"panels": 320, "inflow": "varying", "cone": 60.0},
     "potential-flow-volume": {"panels": 320},
+    "stokes-surface": {"panels": 180, "inflow": "varying", "cone": 60.0},
+    "stokes-volume": {"panels": 180},
     "taylor-green": {"grid": 16, "states": 4},
 }
 

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,44 @@ def test_pairs_that_are_not_there(store: Store, sample: str) -> None:
 def test_bad_pairs(states: int, lags: tuple[int, ...], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Pairs(PAIRS.state, states, lags, 1.0, "s")
+
+
+@dataclass(frozen=True)
+class Damped(Waves):
+    """Waves with two parameters, which no state changes."""
+
+    name: str = "damped"
+    pairs = replace(PAIRS, parameters=(Field("damping", "1/s"), Field("wind", components=2)))
+
+    @property
+    def schema(self) -> Schema:
+        return self.pairs.stored(POSITION)
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return {PAIRS_OPTION: self.pairs.to_json()}
+
+
+def test_parameters_of_a_trajectory_are_features_of_its_pairs(tmp_path: Path) -> None:
+    ingest(Damped(), tmp_path / "store")
+    store = open_store(tmp_path / "store")
+    assert store.schema.channels[2:9] == (
+        "u[0]", "u[1]", "p", "lead_time", "damping", "wind[0]", "wind[1]",
+    )  # fmt: skip
+    pair, on_disk = store.array("a-02-01"), np.load(store.file("a-02-01"))
+    columns = {"u": "u@2", "p": "p@2", "damping": "damping", "wind": "wind", "later_u": "u@3"}
+    for name, column in columns.items():
+        np.testing.assert_array_equal(
+            pair[:, store.schema.columns(name)], on_disk[:, Damped().schema.columns(column)]
+        )
+    assert (pair[:, store.schema.columns("lead_time")] == 0.5).all()
+    rows = np.concatenate([store.array(name) for name in store.ids("train")])
+    assert statistics_of([rows]).differing(store.statistics) == []
+
+
+def test_stores_without_parameters_are_read_and_written_as_before() -> None:
+    """What an older manifest holds, letter by letter: its hash and its data stay the same."""
+    state = {"name": "u", "unit": "m/s", "group": "u", "components": 3}
+    older = {"state": [state], "states": 11, "lags": [1, 2], "step": 0.5, "unit": "s"}
+    pairs = Pairs.from_json(older)
+    assert pairs.parameters == () and json.loads(json.dumps(pairs.to_json())) == older

@@ -214,6 +214,19 @@ def test_curves_have_a_panel_each_and_a_line_for_every_seed() -> None:
     assert [text.get_text() for text in first.get_xticklabels()][1:3] == ["0", "20k"]
 
 
+def test_curves_have_a_level_line_for_each_error_without_a_model() -> None:
+    curves = [Curve(name, "baseline", 0, {10: 0.2, 20: 0.1}, 20) for name in ("a", "b")]
+    figure = figures.validation_curves(curves, {"a": {"mean": 1.0, "nearest": 0.5}, "b": {}})
+    style.svg_text(figure)
+    first, second = figure.axes
+    levels = [line.get_ydata()[0] for line in first.lines[1:]]
+    assert levels == [1.0, 0.5] and len(first.lines) == 3 and len(second.lines) == 1
+    assert (
+        first.get_ylim()[1] > 1.0 and len({str(line.get_linestyle()) for line in first.lines}) == 3
+    )
+    assert legend_of(figure) == ["baseline", "mean", "nearest"]
+
+
 @pytest.mark.parametrize(
     ("count", "left", "below"),
     [(1, [0], [0]), (3, [0], [0, 1, 2]), (4, [0, 2], [2, 3]), (5, [0, 3], [2, 3, 4])],

@@ -42,6 +42,16 @@ def test_main_and_ratio() -> None:
     assert texts(found["ratio"]) == [["poisson", "0.800×", "3.00×"]]
 
 
+def test_errors_without_a_model_stand_beside_those_in_validation() -> None:
+    measured = evaluation("baseline", p=0.2)
+    known = replace(measured, validation_yardsticks={"nearest": 0.7, "mean": 1.0, "scaling": None})
+    found = tables(run("baseline", 0.1, evaluation=known), run("mlp-only", 0.2, name="other"))
+    assert found["main"].columns[3:] == ("mean of training", "nearest training sample")
+    assert [row[3:] for row in texts(found["main"])] == [["1.00", "0.700"], ["-", "-"]]
+    assert "without a model" in found["main"].caption
+    assert not any(cell.best for cell in found["main"].rows[0][3:])
+
+
 def test_how_many_seeds_there_are() -> None:
     other = [run(variant, 0.3, name="other") for variant in ("baseline", "no-token-attention")]
     assert "(baseline 2, no-token-attention 1)" in tables(*PAIR)["main"].caption
