@@ -5,7 +5,8 @@
 #   run.sh evidence PROBLEM    eight seeds of these two, five of the paper's other variants; errors
 #                              of every sample of the test and of the validation split
 #   run.sh slices PROBLEM      G = 8, 128, 256 for the headline pair
-#   run.sh depth PROBLEM       L = 2 to 32 for all variants: is there a trend?
+#   run.sh depth PROBLEM       L = 2 to 32 for all variants, and for mlp-only with as many parameters
+#                              as the baseline (examples/mlp_only_matched.py): is there a trend?
 #   run.sh grid PROBLEM        attention and tying: 2 x 2 variants and LinearNO, as many seeds each
 #   run.sh linearno PROBLEM    LinearNO with key_ratio 1 and 4 beside the baseline: error and time
 #   run.sh longer PROBLEM      twice the steps for four variants: have the curves flattened?
@@ -29,8 +30,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 size=${SIZE:-paper}
 case $size in
-paper) configs=$here work=${WORK:-out/reproduction} device=${DEVICE:-cuda} parallel=${PARALLEL:-5} threads=() ;;
-cpu) configs=$here/cpu work=${WORK:-out/cpu} device=${DEVICE:-cpu} parallel=${PARALLEL:-2} threads=(--threads 1) ;;
+paper) configs=$here work=${WORK:-out/reproduction} device=${DEVICE:-cuda} parallel=${PARALLEL:-5} threads=() depths=8,2,4,16,32 ;;
+cpu) configs=$here/cpu work=${WORK:-out/cpu} device=${DEVICE:-cpu} parallel=${PARALLEL:-2} threads=(--threads 1) depths=4,2,8,16,32 ;;
 *) echo "run.sh: SIZE must be paper or cpu, got $size" >&2 && exit 2 ;;
 esac
 python=${PYTHON:-python3}
@@ -69,9 +70,11 @@ minutes_left() { # of MINUTES, as an option; a piece with several studies gives 
     [ -z "${MINUTES:-}" ] || echo "--minutes $((MINUTES > SECONDS / 60 ? MINUTES - SECONDS / 60 : 1))"
 }
 
-finish() { # folder
-    slipstream evaluate "$work/$1" --repeats 6 --device "$device" >"$work/$1/evaluation.txt"
-    slipstream audit "$work/$1" | tail -1
+finish() { # folder, further arguments
+    local folder=$work/$1
+    shift
+    slipstream evaluate "$folder" --repeats 6 --device "$device" "$@" >"$folder/evaluation.txt"
+    slipstream audit "$folder" "$@" | tail -1
 }
 
 piece() { # folder, problem, further arguments
@@ -110,8 +113,10 @@ slices)
         --sweep "model.size.slices=${COUNTS:-8,128,256}" "${length[@]}"
     ;;
 depth)
-    piece "$problem-depth" "$problem" --variants "$all" --seeds "${SEEDS:-0,1,2}" \
-        --sweep "model.size.layers=${DEPTHS:-8,2,4,16,32}"
+    matched=(--plugin "$here/../../examples/mlp_only_matched.py")
+    study "$problem-depth" "$problem" --variants "$all,mlp-only-matched" --seeds "${SEEDS:-0,1,2}" \
+        --sweep "model.size.layers=${DEPTHS:-$depths}" "${matched[@]}"
+    finish "$problem-depth" "${matched[@]}"
     ;;
 grid)
     piece "$problem-grid" "$problem" --seeds "${SEEDS:-0,1,2,3,4,5,6,7}" \
@@ -140,13 +145,9 @@ eager)
     done
     ;;
 once)
-    depths=(8)
-    [ "$problem" = poisson ] && depths=(8 2 4 16)
-    for layers in "${depths[@]}"; do
-        piece "$problem-once-l$layers" "$problem" --seeds 0 --set "model.size.layers=$layers" \
-            --variants slice-once &
-        pieces+=($!)
-    done
+    sweep=()
+    [ "$problem" = poisson ] && sweep=(--sweep "model.size.layers=${DEPTHS:-8,2,4,16}")
+    piece "$problem-once" "$problem" --seeds 0 --variants slice-once "${sweep[@]}"
     ;;
 pack)
     rm -rf "$work/packed/$2"
@@ -168,7 +169,7 @@ report)
     done
     ;;
 *)
-    sed -n '2,29p' "$0"
+    sed -n '2,30p' "$0"
     exit 2
     ;;
 esac
