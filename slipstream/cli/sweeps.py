@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,10 +36,15 @@ def compare_each(cells: Sequence[tuple[StudyCell, Curve]]) -> list[tuple[dict[st
 
 
 def _combinations(cells: Sequence[StudyCell]) -> list[dict[str, Any]]:
-    """The swept values of those cells that have most fields; one without values if none has any."""
-    most = max((len(cell.swept) for cell in cells), default=0)
-    each = {json.dumps(dict(c.swept)): dict(c.swept) for c in cells if len(c.swept) == most}
-    return list(each.values())
+    """All combinations of the values that cells have; one without values where nothing is swept."""
+    values: dict[str, list[Any]] = {}
+    for cell in cells:
+        for field, value in cell.swept.items():
+            known = values.setdefault(field, [])
+            known += [value] if value not in known else []
+    return [
+        dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())
+    ]
 
 
 def swept_text(swept: Mapping[str, Any]) -> str:
