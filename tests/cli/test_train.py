@@ -270,7 +270,8 @@ def test_a_sweep_is_trained_audited_evaluated_and_reported(
         for variant in ("baseline", "untied-ln")
     ]
     assert [cell["status"] for cell in again["cells"]] == ["finished"] * 3
-    assert "model.size.key_ratio alone" in command("audit", study).out
+    assert "all 48 checks of 3 runs hold" in command("audit", study).out
+    assert "seed and model.size.key_ratio alone" in (study / "certificate.txt").read_text()
     measured = json.loads(command("evaluate", study, "--device", "cpu", "--json").out)
     assert len(measured["evaluations"]) == 3
     command("report", study, "--out", tmp_path / "report")
