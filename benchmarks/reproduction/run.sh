@@ -44,13 +44,14 @@ slipstream() { "$python" -m slipstream "$@"; }
 make_data() {
     local problem=${1#builtin-} samples=${SAMPLES:-400} points=${POINTS:-16384} more=()
     case $size-$problem in
-    cpu-poisson) samples=${SAMPLES:-1280} points=${POINTS:-1024} ;;
+    cpu-poisson)
+        samples=${SAMPLES:-1280} points=${POINTS:-1024}
+        more=(--set "number=[1,3]" --set "width=[0.1,0.14]" --set "box=[0.35,0.65]")
+        ;;
     cpu-*) samples=${SAMPLES:-400} points=${POINTS:-1024} ;;
-    esac
-    [ "$size" = cpu ] || case $problem in
-    poisson) samples=${SAMPLES:-2400} more=(--workers "${CORES:-8}" --set "number=[3,8]" --set "width=[0.05,0.2]") ;;
-    potential-flow-*) more=(--device "$device" --set inflow=varying --set "speed=[0.8,1.2]" --set panels=2000) ;;
-    taylor-green) samples=${SAMPLES:-30} points=${POINTS:-32768} more=(--device "$device") ;;
+    paper-poisson) samples=${SAMPLES:-2400} more=(--workers "${CORES:-8}" --set "number=[3,8]" --set "width=[0.05,0.2]") ;;
+    paper-potential-flow-*) more=(--device "$device" --set inflow=varying --set "speed=[0.8,1.2]" --set panels=2000) ;;
+    paper-taylor-green) samples=${SAMPLES:-30} points=${POINTS:-32768} more=(--device "$device") ;;
     esac
     # shellcheck disable=SC2086
     slipstream data make "$problem" --out "$work/stores/$1" --samples "$samples" --points "$points" \
