@@ -61,8 +61,10 @@ make_data() {
 study() { # folder, problem, further arguments
     local folder=$1 problem=$2
     shift 2
+    local experiment=$problem
+    case $problem in openfoam-*) experiment=own ;; esac # a store of anybody's, to the package
     # shellcheck disable=SC2086
-    slipstream study "$problem" --out "$work/$folder" --store "$work/stores/$problem" \
+    slipstream study "$experiment" --out "$work/$folder" --store "$work/stores/$problem" \
         --config "$configs/$problem.yaml" --device "$device" --parallel "$parallel" "${threads[@]}" \
         $(minutes_left) "$@" ${MORE:-}
 }
