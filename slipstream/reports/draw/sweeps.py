@@ -85,8 +85,9 @@ def _against_time(axes: Axes, points: Sequence[SweepPoint]) -> None:
         times = [p.seconds or 0.0 for p in own]
         line(axes, look_of(variant), times, [p.error for p in own])
         if len(set(times)) > 1:  # a run that stands for all values has no value of its own
-            for point, time in zip(own, times, strict=True):
-                note(axes, literal(point.label or f"{point.at:g}"), (time, point.error), (3, 2))
+            for point in (own[0], own[-1]):
+                text, place = literal(point.label or f"{point.at:g}"), (point.seconds or 0.0)
+                note(axes, text, (place, point.error), (3, 2), color=look_of(variant).colour)
     log_axis(axes, "x", [p.seconds for p in points], room=0.12)
     log_axis(axes, "y", [p.error for p in points])
     axes.set_xlabel("training time [s]")
