@@ -304,13 +304,9 @@ def _other_settings(runs: Sequence[RunData]) -> Iterator[str]:
 
 def _not_swept(run: RunData) -> dict[str, Any]:
     """The settings of a run without those that a sweep varies on purpose, by their full names."""
-    swept = (*SIZES, *map(short_name, run.swept_fields))
-    sizes = vars(run.size)
-    return {
-        f"model.size.{name}" if name in sizes else name: value
-        for name, value in run.settings.items()
-        if name not in swept
-    }
+    swept, sizes = (*SIZES, *map(short_name, run.swept_fields)), vars(run.size)
+    kept = {name: value for name, value in run.settings.items() if name not in swept}
+    return {f"model.size.{n}" if n in sizes else n: value for n, value in kept.items()}
 
 
 def _is_repetition(one: RunData, other: RunData) -> bool:
