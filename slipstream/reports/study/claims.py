@@ -31,9 +31,9 @@ from slipstream.evaluation.compare import Row
 from slipstream.evaluation.summary import Summary
 from slipstream.models.variants import BASELINE, POINTWISE
 from slipstream.reports.content import Cell, Table
+from slipstream.reports.study.cells import text_cell
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.settings import Group, Swept, longer_groups, main_groups, sweep
-from slipstream.reports.study.study_tables import text_cell
 from slipstream.runs.evaluation_file import Evaluation
 
 ATTENTION_FREE = "no-token-attention"

@@ -9,7 +9,7 @@ import pytest
 from slipstream.reports.page.tables import cell_text
 from slipstream.reports.study.claims import CLAIMS, Claim, Estimate, claims_table
 from slipstream.reports.study.gather import RunData
-from slipstream.reports.study.study_tables import sweep_table
+from slipstream.reports.study.sweep_tables import sweep_table
 from slipstream.runs.evaluation_file import LayerSlices, Number
 
 from .. import made_data
