@@ -23,7 +23,7 @@ PAIR = ("baseline", "no-token-attention")
 def pack(study: Path, folder: Path) -> None:
     shutil.copytree(study, folder, ignore=shutil.ignore_patterns(*LEFT))
     forget_place(folder, study.resolve().parent)
-    for file in folder.glob("runs/*/*/*/predictions/*.safetensors"):
+    for file in folder.glob("runs/**/predictions/*.safetensors"):
         prediction = read_prediction(file)
         if prediction.seed != 0:
             file.unlink()

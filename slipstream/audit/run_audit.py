@@ -151,9 +151,9 @@ def _find_store(run: Artefacts, config: RunConfig) -> Path | None:
 
 
 def _shared_data(run: Artefacts, config: RunConfig) -> Path:
-    """STUDY/data/<experiment> for the run STUDY/runs/<experiment>/<variant>/seed-<seed>."""
+    """STUDY/data/<experiment> for the run STUDY/runs/<experiment>/<variant>/.../seed-<seed>."""
     folder = run.folder.path.resolve()
-    study = folder.parents[min(3, len(folder.parents) - 1)]
+    study = next((above.parent for above in folder.parents if above.name == "runs"), folder)
     return study / "data" / config.experiment
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,10 +11,11 @@ from slipstream.audit.certificate import Certificate, Finding, RunAudit, finding
 from slipstream.audit.run_audit import audit_run
 from slipstream.core.configs import differences
 from slipstream.core.runtime import versions
-from slipstream.runs.config import FREE, OWN
+from slipstream.runs.config import FREE, OWN, RunConfig
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.study_file import NAME as STUDY
 from slipstream.runs.study_file import PlannedCell, read_planned
+from slipstream.runs.sweep import value_of
 
 
 def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> Certificate:
@@ -37,42 +38,57 @@ def certify(path: Path, progress: Callable[[int, int], None] | None = None) -> C
         runs.append(audit_run(folder, str(path if single else folder.relative_to(path))))
         if progress:
             progress(done, len(folders))
-    across = {} if single else audit_across(runs)
+    across = {} if single else audit_across(runs, _swept(path) if planned else ())
     if planned:
         across["study"] = (check_cells(path, runs),)
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return Certificate(str(path), date, versions(), tuple(runs), across)
 
 
-def audit_across(runs: Iterable[RunAudit]) -> dict[str, tuple[Finding, ...]]:
-    """The checks of what must be equal in all runs of an experiment, by experiment."""
+def _swept(study: Path) -> list[str]:
+    """The fields that a study sweeps; none where its list cannot be read: `check_cells` says so."""
+    try:
+        return list(dict.fromkeys(field for cell in read_planned(study) for field in cell.swept))
+    except (ValueError, OSError):
+        return []
+
+
+def audit_across(
+    runs: Iterable[RunAudit], swept: Collection[str] = ()
+) -> dict[str, tuple[Finding, ...]]:
+    """The checks of what must be equal in all runs of an experiment, by experiment.
+
+    `swept` fields may differ; `check_cells` compares them with what the study lists.
+    """
     groups: dict[str, list[RunAudit]] = {}
     for run in runs:
         if run.config is not None:
             groups.setdefault(run.config.experiment, []).append(run)
     return {
         name: (
-            _check_configs(group),
+            _check_configs(group, swept),
             _check_data(group),
-            _check_steps(group),
+            _check_steps(group, swept),
             _check_starts(group),
-            _check_means(group),
+            _check_means(group, swept),
         )
         for name, group in groups.items()
     }
 
 
-def _check_configs(runs: Sequence[RunAudit]) -> Finding:
-    """All runs have one config, except for variant, seed and the fields in `FREE`."""
+def _check_configs(runs: Sequence[RunAudit], swept: Collection[str]) -> Finding:
+    """All runs have one config, except for variant, seed, swept fields and those in `FREE`."""
     wrong = []
+    *others, last = ("variant", "seed", *swept)
+    free = f"{', '.join(others)} and {last}"
     for run in runs[1:]:
-        differing = differences(runs[0].config, run.config, ignored=(*FREE, *OWN))
+        differing = differences(runs[0].config, run.config, ignored=(*FREE, *OWN, *swept))
         if differing:
             wrong.append(
-                f"{run.path} must have the config of {runs[0].path} but for variant and seed, got"
+                f"{run.path} must have the config of {runs[0].path} but for {free}, got"
                 f" other values (there, here) of {'; '.join(differing)}"
             )
-    seen = f"{len(runs)} runs differ in variant and seed alone"
+    seen = f"{len(runs)} runs differ in {free} alone"
     return finding_from("configs", wrong, seen, _without_partner(runs))
 
 
@@ -98,12 +114,25 @@ def _hash(key: str, run: RunAudit) -> str:
     return (getattr(run, key) or "unknown")[:12]
 
 
-def _check_steps(runs: Sequence[RunAudit]) -> Finding:
-    by_step = _grouped(runs, lambda run: str(run.step))
-    wrong = []
-    if len(by_step) > 1:
-        wrong.append(f"all runs must have reached the same step, got {_several(by_step)}")
-    return finding_from("same steps", wrong, f"all runs have taken {runs[0].step} steps")
+def _check_steps(runs: Sequence[RunAudit], swept: Collection[str]) -> Finding:
+    wrong, taken = [], []
+    for own in _with_one_value(runs, "steps", swept):
+        by_step = _grouped(own, lambda run: str(run.step))
+        if len(by_step) > 1:
+            wrong.append(f"all runs must have reached the same step, got {_several(by_step)}")
+        taken.append(str(own[0].step))
+    return finding_from("same steps", wrong, f"all runs have taken {' or '.join(taken)} steps")
+
+
+def _with_one_value(
+    runs: Sequence[RunAudit], field: str, swept: Collection[str]
+) -> list[Sequence[RunAudit]]:
+    """The runs by their value of a field, if it is swept; else all together."""
+    groups: dict[object, list[RunAudit]] = {}
+    for run in runs:
+        assert run.config
+        groups.setdefault(value_of(run.config, field) if field in swept else None, []).append(run)
+    return list(groups.values())
 
 
 def _check_starts(runs: Sequence[RunAudit]) -> Finding:
@@ -129,15 +158,16 @@ def _check_starts(runs: Sequence[RunAudit]) -> Finding:
     )
 
 
-def _check_means(runs: Sequence[RunAudit]) -> Finding:
+def _check_means(runs: Sequence[RunAudit], swept: Collection[str]) -> Finding:
     """All runs have one precision and number of processes; a note says where device, kernels,
     threads, commit or versions differ."""
     runs = [run for run in runs if run.spans] or runs
     wrong, notes = [], []
     for what in ("precision", "processes"):
-        by_value = _grouped(runs, partial(_of_spans, what))
-        if len(by_value) > 1:
-            wrong.append(f"{what} must be the same in all runs, got {_several(by_value)}")
+        for own in _with_one_value(runs, "precision", swept):
+            by_value = _grouped(own, partial(_of_spans, what))
+            if len(by_value) > 1:
+                wrong.append(f"{what} must be the same in all runs, got {_several(by_value)}")
     coupled = [run for run in runs if not _of_spans("kernels", run).startswith("none:")]
     for what in ("device", "kernels", "threads", "commit", "versions"):
         by_value = _grouped(coupled if what == "kernels" else runs, partial(_of_spans, what))
@@ -167,7 +197,8 @@ def _several(groups: Mapping[str, Sequence[str]]) -> str:
 
 
 def check_cells(study: Path, runs: Sequence[RunAudit]) -> Finding:
-    """Every cell that the study lists has a finished run of its experiment, variant and seed."""
+    """Every cell that the study lists has a finished run of its experiment, variant, seed and
+    swept values."""
     try:
         cells = read_planned(study)
     except (ValueError, OSError) as error:
@@ -183,10 +214,18 @@ def _wrong_cell(cell: PlannedCell, runs: Mapping[str, RunAudit]) -> Iterator[str
     run = runs.get(_plain(cell.path))
     if run is None:
         yield f"finished: {cell.path} must be the run {cell.name}, got no run there"
-    elif run.config is not None and run.name != cell.name:
-        yield f"{cell.path} must be the run {cell.name}, got {run.name}"
+    elif run.config is not None and (name := _name_in_place(cell, run.config)) != cell.name:
+        yield f"{cell.path} must be the run {cell.name}, got {name}"
     elif run.config is None or not _finished(run):
         yield f"finished: {cell.path} must have finished, got step {run.step}"
+
+
+def _name_in_place(cell: PlannedCell, config: RunConfig) -> str:
+    """The name of the run as the cell names its own; where a swept field is none, which."""
+    try:
+        return cell.name_of(config)
+    except ValueError as error:
+        return f"no such run: {error}"
 
 
 def _finished(run: RunAudit) -> bool:

@@ -145,11 +145,12 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
         name, equals, value = setting.partition("=")
         if not equals or not name:
             raise ValueError(f"--set must be name=value, got {setting!r}")
-        values[name] = _parse_value(name, value)
+        values[name] = parse_value("--set", name, value)
     return values
 
 
-def _parse_value(name: str, text: str) -> Any:
+def parse_value(option: str, name: str, text: str) -> Any:
+    """The value of a field that an option gives, from JSON or YAML."""
     try:
         return json.loads(text)  # first, because 1e5 is a number in JSON but a text in YAML
     except json.JSONDecodeError:
@@ -157,4 +158,4 @@ def _parse_value(name: str, text: str) -> Any:
     try:
         return load_yaml(text, yaml.SafeLoader)
     except (yaml.YAMLError, ValueError):
-        raise ValueError(f"--set {name} must be a YAML value, got {text!r}") from None
+        raise ValueError(f"{option} {name} must be a YAML value, got {text!r}") from None

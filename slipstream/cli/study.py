@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 from slipstream.cli.progress import Pace, Speed, say_progress
 from slipstream.cli.run_config import Changes, make_config
 from slipstream.cli.shared import On, Plugins, engine_for, load_plugins
+from slipstream.cli.sweeps import compare_each, parse_sweeps, swept_text
 from slipstream.cli.terminal import new_console, new_table, plain, say, text_column
 from slipstream.cli.train import (
     ConfigOption,
@@ -22,8 +23,9 @@ from slipstream.cli.train import (
     SettingsOption,
     StoreOption,
 )
-from slipstream.evaluation.compare import Row, compare, read_curve
+from slipstream.evaluation.compare import Row, read_curve
 from slipstream.models.variants import variant_named
+from slipstream.runs.sweep import unaffected
 from slipstream.training.study import (
     Ending,
     Resources,
@@ -41,6 +43,14 @@ def study(
     out: Annotated[Path, typer.Option(help="Folder of the study; runs already in it are kept.")],
     variants: Annotated[str, typer.Option(help="Names, with commas between.")] = DEFAULT_VARIANTS,
     seeds: Annotated[str, typer.Option(help="Whole numbers, with commas between.")] = "0,1",
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=VALUES",
+            help="Values of a field, with commas between, as model.size.key_ratio=1,4; again for"
+            " every combination with those of another field.",
+        ),
+    ] = None,
     store: StoreOption = None,
     preset: Annotated[
         str, typer.Option(help="paper: experiments as they are; small: for a CPU.")
@@ -67,7 +77,8 @@ def study(
     """Train variants x seeds at equal steps and compare them; run again, it continues.
 
     Finished runs are skipped, interrupted ones resumed; one that fails is reported and the others
-    continue. Exit code 1 where one failed.
+    continue. Exit code 1 where one failed. With --sweep, runs are trained for every value of a
+    field; a variant that does not depend on the field is trained once.
 
     Example: slipstream study poisson --out studies/poisson --seeds 0,1,2 --parallel 2
     """
@@ -79,26 +90,36 @@ def study(
         variant_named(name)
     changes = Changes(config, settings, store=store)
     configs = [make_config(name, changes, preset) for name in experiments]
-    cells = make_cells(configs, names, _whole_numbers(seeds), out)
+    sweeps = parse_sweeps(sweep or ())
+    cells = make_cells(configs, names, _whole_numbers(seeds), out, sweeps)
     resources = Resources(
         device=device, parallel=parallel, processes=processes, threads=threads, minutes=minutes
     )
-    for one in configs:
-        one.mesh.check_divides(processes)
+    for cell in cells:
+        cell.config.mesh.check_divides(processes)
+    for sentence in unaffected(sweeps, names):
+        say_progress(sentence)
     with engine_for(on, parallel=parallel) as engine:
         ready = prepare_study(cells, out)
         with study_bar(len(ready)) as watch:
             endings = run_study(ready, out, resources, watch, engine)
     compared = [e.cell for e in endings if e.status in ("finished", "interrupted")]
     curves = {cell.name: read_curve(cell.folder) for cell in compared}
-    rows = compare(list(curves.values()))
+    rows = compare_each([(cell, curves[cell.name]) for cell in compared])
     done = [ending.cell.name for ending in endings if ending.status == "finished"]
     failures = {name: failure for name in done if (failure := curves[name].failure)}
     if as_json:
         cells_json = [
-            {"cell": e.cell.name, "status": e.status, "reason": e.reason} for e in endings
+            {
+                "cell": e.cell.name,
+                "swept": dict(e.cell.swept),
+                "status": e.status,
+                "reason": e.reason,
+            }
+            for e in endings
         ]
-        output = {"rows": [asdict(row) for row in rows], "cells": cells_json, "failures": failures}
+        rows_json = [{**asdict(row), "swept": swept} for swept, row in rows]
+        output = {"rows": rows_json, "cells": cells_json, "failures": failures}
         print(json.dumps(output, indent=2))
     else:
         _print(rows, endings, out, failures)
@@ -127,11 +148,16 @@ def _whole_numbers(text: str) -> list[int]:
 
 
 def _print(
-    rows: Sequence[Row], endings: Sequence[Ending], out: Path, failures: Mapping[str, str]
+    rows: Sequence[tuple[Mapping[str, Any], Row]],
+    endings: Sequence[Ending],
+    out: Path,
+    failures: Mapping[str, str],
 ) -> None:
-    for experiment in dict.fromkeys(row.experiment for row in rows):
-        own = [row for row in rows if row.experiment == experiment]
-        title = f"{experiment}: best validation error (relative L1) up to step {own[0].step}"
+    tables: dict[str, list[Row]] = {}
+    for swept, row in rows:
+        tables.setdefault(row.experiment + swept_text(swept), []).append(row)
+    for name, own in tables.items():
+        title = f"{name}: best validation error (relative L1) up to step {own[0].step}"
         table = new_table(title)
         table.add_column("variant", no_wrap=True)
         for heading in ("seeds", "error", "std", "ratio to baseline"):

@@ -227,6 +227,19 @@ class Variant:
                 f" {type(error).__name__}: {error}"
             ) from error
 
+    def uses(self, part: str) -> bool:
+        """Whether models of the variant depend on a part of `Size`; those of a plug-in may, on any.
+
+        `untied-ln` has key_ratio x head width slots and no use for `slices`; all others have none
+        for `key_ratio`. Pointwise models have neither slots nor heads.
+        """
+        if self.coupling is not None:
+            return True
+        over_points = self.normalised_over == "points"
+        coupled = self.stream != "pointwise"
+        used = {"heads": coupled, "slices": coupled and not over_points, "key_ratio": over_points}
+        return used.get(part, True)
+
     @property
     def has_memberships(self) -> bool:
         """Whether its checkpoints have memberships, so that slice and deslice run in it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ _SECTIONS = {
     "Each variable": ("variables-l1", "variables-l2", "noise"),
     "Fields": (),
     "Slices": ("slices",),
-    "Controls": ("grid", "sweep-slices", "capacity", "sweep-layers", "sweep-steps"),
+    "Controls": ("grid", "sweep-slices", "capacity", "sweep-layers", "sweep-steps", "sweep-*"),
     "Theory": ("budgets", "locality"),
     "Speed and memory": ("systems-model", "systems-layer"),
 }
-"""The sections of a report on variants and the tables in each, in order."""
+"""The sections of a report on variants and the tables in each, in order; `sweep-*` stands for those
+of fields that studies swept."""
 _FIRST = ("variables-l1", "forces", "samples", "variables-l2", "noise")
 """The tables of the section on fields and forces, with which a report on data begins."""
 _DATA = "Fields and forces"
@@ -70,9 +72,7 @@ def make_report(
         "Speed and memory": pictures.system_pictures(bench, gallery),
     }
     sections = [
-        Section(
-            _title(name, runs), items=(*(tables[t] for t in names if t in tables), *figures[name])
-        )
+        Section(_title(name, runs), items=(*_matching(names, tables), *figures[name]))
         for name, names in _sections(runs).items()
     ]
     return Report(
@@ -85,6 +85,12 @@ def make_report(
         definitions=tuple(_definitions(runs)),
         problems=tuple(problems),
     )
+
+
+def _matching(patterns: Sequence[str], tables: Mapping[str, Table]) -> list[Table]:
+    """The tables whose names match, each once, in the order of the patterns."""
+    names = (name for pattern in patterns for name in tables if fnmatchcase(name, pattern))
+    return [tables[name] for name in dict.fromkeys(names)]
 
 
 def _title(section: str, runs: Sequence[RunData]) -> str:

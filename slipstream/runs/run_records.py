@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,19 @@ ROWS: Mapping[str, type[Row]] = {
     "checkpoint": Saved,
     "stop": Stop,
 }
+
+
+def seconds_taken(rows: Iterable[Mapping[str, Any]]) -> float:
+    """From every start of a run to the last record before the next one, validations included."""
+    begin = end = None
+    total = 0.0
+    for row in rows:
+        time = datetime.fromisoformat(row["time"])
+        if row["kind"] == "start":
+            total += (end - begin).total_seconds() if begin and end else 0.0
+            begin = time
+        end = time
+    return total + ((end - begin).total_seconds() if begin and end else 0.0)
 
 
 def read_run_records(path: Path) -> list[dict[str, Any]]:

@@ -1,9 +1,10 @@
-"""Studies: variants x seeds x experiments at equal steps, a process for each run.
+"""Studies: variants x seeds x swept values x experiments at equal steps, a process for each run.
 
     STUDY/study.json                                   which cells there are
     STUDY/records.jsonl                                how each attempt at a cell ended
     STUDY/data/<experiment>/                           built-in data, shared by its cells
     STUDY/runs/<experiment>/<variant>/seed-<seed>/     the run of a cell; log.txt has its output
+    STUDY/runs/<experiment>/<variant>/<field>=<value>/seed-<seed>/    the same in a sweep
 
 The same call again skips finished cells, resumes interrupted ones and tries failed ones again. The
 failure of one run does not affect the others.
@@ -20,9 +21,10 @@ from pathlib import Path
 from slipstream.core.engine import Where, as_engine
 from slipstream.core.records import append_record
 from slipstream.models.plugins import plugin_files
-from slipstream.runs.config import RunConfig, check_same, with_store, with_variant
+from slipstream.runs.config import DataConfig, RunConfig, check_same, with_store
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.study_file import add_planned, planned
+from slipstream.runs.sweep import Sweep, check_sweeps, folder_name, varied
 from slipstream.training.data import open_data
 from slipstream.training.signals import StopRequest, stop_requests
 from slipstream.training.study_cells import (
@@ -50,16 +52,27 @@ Watch = Callable[[Sequence[StudyCell], int], None]
 
 
 def make_cells(
-    configs: Iterable[RunConfig], variants: Sequence[str], seeds: Sequence[int], out: Path
+    configs: Iterable[RunConfig],
+    variants: Sequence[str],
+    seeds: Sequence[int],
+    out: Path,
+    sweeps: Sequence[Sweep] = (),
 ) -> list[StudyCell]:
-    """A cell for each config, variant and seed; cells differ in nothing else."""
+    """A cell for each config, variant, seed and combination of swept values.
+
+    Cells differ in nothing else. Raises ValueError where a sweep cannot be made.
+    """
     cells = []
     for config in configs:
+        check_sweeps(sweeps, config, variants)
         for variant in variants:
-            for seed in seeds:
-                one = replace(with_variant(config, variant), seed=seed)
-                folder = out / "runs" / config.experiment / variant / f"seed-{seed}"
-                cells.append(StudyCell(one, RunFolder(folder)))
+            folder = out / "runs" / config.experiment / variant
+            for one, swept in varied(config, sweeps, variant):
+                place = folder / folder_name(swept) if swept else folder
+                cells += [
+                    StudyCell(replace(one, seed=seed), RunFolder(place / f"seed-{seed}"), swept)
+                    for seed in seeds
+                ]
     return cells
 
 
@@ -73,10 +86,12 @@ def prepare_study(cells: Sequence[StudyCell], out: Path) -> list[StudyCell]:
         if cell.folder.exists:
             check_same(cell.folder.read_config(), cell.config, str(cell.folder.path))
         cell.folder.check_free()
-    stores = {}
-    for config in {cell.config.experiment: cell.config for cell in cells}.values():
-        data_folder = out / "data" / config.experiment
-        stores[config.experiment] = open_data(config.data, data_folder).path.resolve()
+    stores, checked = {}, list[tuple[str, DataConfig]]()
+    for config in (cell.config for cell in cells):
+        if (config.experiment, config.data) not in checked:
+            data_folder = out / "data" / config.experiment
+            stores[config.experiment] = open_data(config.data, data_folder).path.resolve()
+            checked.append((config.experiment, config.data))
     ready = [
         replace(cell, config=with_store(cell.config, stores[cell.config.experiment]))
         for cell in cells
@@ -84,7 +99,7 @@ def prepare_study(cells: Sequence[StudyCell], out: Path) -> list[StudyCell]:
     for cell in ready:
         if not cell.folder.exists:
             cell.folder.begin(cell.config)
-    add_planned(out, [planned(cell.config, out, cell.folder.path) for cell in ready])
+    add_planned(out, [planned(c.config, out, c.folder.path, c.swept) for c in ready])
     return ready
 
 
@@ -160,6 +175,7 @@ def _row(ending: Ending) -> dict[str, object]:
         "experiment": config.experiment,
         "variant": config.model.variant,
         "seed": config.seed,
+        "swept": dict(ending.cell.swept),
         "status": ending.status,
         "reason": ending.reason,
         "seconds": ending.seconds,

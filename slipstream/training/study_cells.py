@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 from typing import Literal
@@ -17,6 +17,7 @@ from slipstream.core.runtime import available_cores, child_environment, environm
 from slipstream.core.signals import NUMBERS
 from slipstream.runs.config import RunConfig
 from slipstream.runs.folder import RunFolder
+from slipstream.runs.sweep import Swept, cell_name
 
 STUDY = "SLIPSTREAM_STUDY"
 """The variable by which a run knows the process of its study, with which it stops."""
@@ -32,10 +33,13 @@ class StudyCell:
 
     config: RunConfig
     folder: RunFolder
+    swept: Swept = field(default_factory=dict)
+    """The values of the fields that the study sweeps and the variant depends on."""
 
     @property
     def name(self) -> str:
-        return self.config.name
+        config = self.config
+        return cell_name(config.experiment, config.model.variant, config.seed, self.swept)
 
     @property
     def log(self) -> Path:

@@ -170,7 +170,7 @@ def test_a_study_without_a_list_of_cells(study: Path) -> None:
     ("content", "sentence"),
     [
         ("{", "must be a JSON object"),
-        ("{}", "schema must be 1, got None"),
+        ("{}", "schema must be 1 or 2, got None"),
         ('{"schema": 1, "cells": 3}', "cells must be a list, got 3"),
         ('{"schema": 1, "cells": [{"experiment": 3}]}', "cells[0].experiment must be text, got 3"),
     ],

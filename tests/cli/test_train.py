@@ -128,6 +128,17 @@ def test_files_and_settings_overlay_an_experiment(tmp_path: Path, called: Call) 
         (("study", "poisson", "--out", "s", "--variants", "x"), "variant must be one of"),
         (("study", "own", "poisson", "--out", "s", "--store", "x"), "must be of one experiment"),
         (("study", "poisson", "--out", "s", "--parallel", "0"), "parallel must be a whole number"),
+        (("study", "poisson", "--out", "s", "--sweep", "steps"), "must be field=value,value, got"),
+        (("study", "poisson", "--out", "s", "--sweep", "steps="), "must be field=value,value, got"),
+        (
+            ("study", "poisson", "--out", "s", "--sweep", "steps=1,]"),
+            "--sweep steps must be a YAML",
+        ),
+        (("study", "poisson", "--out", "s", "--sweep", "step=1"), "did you mean 'steps'?"),
+        (
+            ("study", "poisson", "--out", "s", "--sweep", "model.size.key_ratio=1,4"),
+            "model.size.key_ratio must be with a variant that depends on it, got baseline, no-",
+        ),
         (("train", "poisson", "--out", "r", "--set", "mesh.points=4"), "got 4 and 1 process "),
         (
             ("study", "poisson", "--out", "s", "--set", "mesh.points=2", "--processes", "3"),
@@ -239,6 +250,39 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr and not list(folder.path.rglob("*.partial"))
     again = slipstream("train", "--out", str(folder.path), "--device", "cpu")
     assert again.returncode == 0 and "Finished after 6 steps" in again.stdout
+
+
+def test_a_sweep_is_trained_audited_evaluated_and_reported(
+    tmp_path: Path, command: Command
+) -> None:
+    study = tmp_path / "s"
+    given = ("study", "poisson", "--out", str(study), *TINY, "--seeds", "0", "--parallel", "2")
+    given += ("--set", 'data.builtin.samples={"train": 4, "val": 2, "test": 2}')
+    given += ("--variants", "baseline,untied-ln", "--sweep", "model.size.key_ratio=1,2")
+    done = slipstream(*given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "baseline is trained once and stands for all values" in done.stderr
+    assert "poisson, key_ratio = 2: best validation error" in done.stdout
+    again = json.loads(slipstream(*given, "--json").stdout)
+    assert [(row["variant"], row["swept"]) for row in again["rows"]] == [
+        (variant, {"model.size.key_ratio": ratio})
+        for ratio in (1, 2)
+        for variant in ("baseline", "untied-ln")
+    ]
+    assert [cell["status"] for cell in again["cells"]] == ["finished"] * 3
+    assert "all 48 checks of 3 runs hold" in command("audit", study).out
+    assert "seed and model.size.key_ratio alone" in (study / "certificate.txt").read_text()
+    measured = json.loads(command("evaluate", study, "--device", "cpu", "--json").out)
+    assert len(measured["evaluations"]) == 3
+    command("report", study, "--out", tmp_path / "report")
+    table = (tmp_path / "report/tables/sweep-key_ratio.md").read_text()
+    assert "| poisson | 1 |" in table and "| poisson | 2 |" in table
+    assert (tmp_path / "report/tables/sweep-key_ratio-cost.md").is_file()
+    assert (tmp_path / "report/figures/sweep-key_ratio-poisson.svg").is_file()
+    config = study / "runs/poisson/untied-ln/model.size.key_ratio=2/seed-0/config.json"
+    config.write_text(config.read_text().replace('"key_ratio": 2', '"key_ratio": 1'))
+    told = command("audit", study).out
+    assert "must be the run poisson untied-ln key_ratio=2 seed 0, got poisson untied-ln" in told
 
 
 def test_a_study_ends_with_its_table(tmp_path: Path) -> None:

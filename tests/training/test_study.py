@@ -17,6 +17,8 @@ from slipstream.cli.study import exit_unless_finished
 from slipstream.core.records import read_records
 from slipstream.runs.checkpoint import read_checkpoint
 from slipstream.runs.folder import RunFolder
+from slipstream.runs.study_file import read_planned
+from slipstream.runs.sweep import Sweep
 from slipstream.training.session import train
 from slipstream.training.study import Resources, StudyCell, make_cells, prepare_study, run_study
 
@@ -47,6 +49,39 @@ def test_cells_differ_in_variant_and_seed_alone(tmp_path: Path) -> None:
     ]
     prepare_study(make_cells([small(steps=4)], ("untied",), (0,), tmp_path), tmp_path)
     assert len(json.loads((tmp_path / "study.json").read_text())["cells"]) == 5
+
+
+def test_a_sweep_has_a_folder_for_every_value_and_none_for_what_does_not_depend_on_it(
+    tmp_path: Path,
+) -> None:
+    def made(*values: int) -> list[StudyCell]:
+        ratio = Sweep("model.size.key_ratio", values)
+        variants = ["baseline", "untied-ln"]
+        return prepare_study(make_cells([small()], variants, (0,), tmp_path, [ratio]), tmp_path)
+
+    runs = tmp_path / "runs" / "poisson"
+    places = {cell.folder.path.relative_to(runs).as_posix(): cell for cell in made(1, 4)}
+    assert list(places) == [
+        "baseline/seed-0",
+        "untied-ln/model.size.key_ratio=1/seed-0",
+        "untied-ln/model.size.key_ratio=4/seed-0",
+    ]
+    last = list(places.values())[-1]
+    assert last.config.model.size.key_ratio == 4 and last.folder.read_config() == last.config
+    assert last.name == "poisson untied-ln key_ratio=4 seed 0"
+    assert [cell.name for cell in made(4, 2)] == [
+        "poisson baseline seed 0",
+        "poisson untied-ln key_ratio=4 seed 0",
+        "poisson untied-ln key_ratio=2 seed 0",
+    ]
+    assert len(read_planned(tmp_path)) == 4, "a study is added to"
+
+
+def test_every_draw_of_a_sweep_is_checked_before_anything_is_trained(tmp_path: Path) -> None:
+    too_many = make_cells([small()], ["mlp-only"], (0,), tmp_path, [Sweep("data.points", (16, 64))])
+    with pytest.raises(ValueError, match="64"):
+        prepare_study(too_many, tmp_path)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_study_runs_skips_what_is_done_and_reports_what_fails(tmp_path: Path) -> None:

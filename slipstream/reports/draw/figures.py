@@ -45,6 +45,7 @@ from slipstream.reports.draw.style import (
     plain,
     with_unit,
 )
+from slipstream.reports.draw.sweeps import SweepPoint, draw_sweep, name_of_sweep
 
 TYING = {
     BASELINE: "attention, tied",
@@ -57,21 +58,6 @@ CAPACITY = ("mlp-only", "mlp-only-wide", BASELINE)
 
 _UNFIT = "does not fit"
 _Item = TypeVar("_Item")
-
-
-@dataclass(frozen=True)
-class SweepPoint:
-    """The error of a variant at one setting of a sweep."""
-
-    variant: str
-    at: int
-    """The slice count, or the depth."""
-    error: float
-    std: float | None = None
-    """Standard deviation over the seeds; None for a single seed."""
-    experiment: str = ""
-    step: int = 0
-    """The training step at which the error was measured; 0 is not printed."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +149,7 @@ def controls(
     _slice_counts(places[1], slices)
     _capacity(places[2], capacity, parameters or {})
     _per_field(places[3], fields)
-    counts = ", ".join(part for part in ("slice count", _of_sweep(slices)) if part)
+    counts = ", ".join(part for part in ("slice count", name_of_sweep(slices)) if part)
     titles = ("attention and tying", counts, "capacity", "per field")
     for axes, letter, title in zip(places, "abcd", titles, strict=True):
         axes.set_title(f"({letter}) {literal(title)}", pad=14)
@@ -190,7 +176,7 @@ def _tying(axes: Axes, rows: Sequence[Row]) -> None:
 def _slice_counts(axes: Axes, points: Sequence[SweepPoint]) -> None:
     if not points:
         return empty_panel(axes)
-    _sweep(axes, points)
+    draw_sweep(axes, points)
     axes.set_xlabel("slices $G$")
     axes.set_ylabel("validation error")
     axes.margins(y=0.3)
@@ -279,62 +265,6 @@ def validation_curves(
     lines = [Line2D([], [], color=MUTED, lw=0.7, ls=levels[n], label=literal(n)) for n in names]
     legend(figure, [*variant_handles(variants, marker=False), *lines])
     return figure
-
-
-@figure_settings()
-def depth_sweep(points: Sequence[SweepPoint]) -> Figure:
-    """Error against the depth, and its ratio to the baseline's error at the same depth.
-
-    Bars are one standard deviation, where it is known.
-    """
-    _check_some("points", points)
-    variants = in_table_order(p.variant for p in points)
-    figure, (left, right) = panels(2, 2.1, headings(variants))
-    _sweep(left, points)
-    log_axis(left, "y", [p.error for p in points])
-    left.set_ylabel("validation error")
-    bases = {p.at: p for p in points if p.variant == BASELINE and p.error > 0}
-    ratios = [_ratio_to(bases[p.at], p) for p in points if p.at in bases and p.variant != BASELINE]
-    if ratios:
-        right.axhline(1, color=look_of(BASELINE).colour, lw=0.8)
-        _sweep(right, ratios)
-        log_axis(right, "y", [1.0, *(p.error for p in ratios)], suffix="×")
-    else:
-        empty_panel(right, "no baseline to compare with")
-    right.set_ylabel("error over the baseline's")
-    for axes in (left, right) if ratios else (left,):
-        axes.set_title(literal(_of_sweep(points)))
-        axes.set_xlabel("layers $L$")
-        axes.grid(axis="y")
-    legend(figure, variant_handles(variants))
-    return figure
-
-
-def _ratio_to(base: SweepPoint, point: SweepPoint) -> SweepPoint:
-    """The point with its error over the baseline's; the spread is None unless both have one."""
-    ratio, std = point.error / base.error, None
-    if point.std is not None and base.std is not None:
-        std = ratio * math.hypot(point.std / point.error, base.std / base.error)
-    return SweepPoint(point.variant, point.at, ratio, std)
-
-
-def _of_sweep(points: Sequence[SweepPoint]) -> str:
-    """Experiment and steps, as "poisson, 4,000 to 8,000 steps"; either is left out if not given."""
-    names = _in_order(point.experiment for point in points if point.experiment)
-    steps = sorted({point.step for point in points if point.step})
-    ends = [f"{step:,}" for step in dict.fromkeys((*steps[:1], *steps[-1:]))]
-    return ", ".join([*names, *([f"{' to '.join(ends)} steps"] if ends else [])])
-
-
-def _sweep(axes: Axes, points: Sequence[SweepPoint]) -> None:
-    """Lines over settings that double, with a bar at each point whose spread is known."""
-    for variant in in_table_order(p.variant for p in points):
-        own = sorted((p for p in points if p.variant == variant and finite(p.error)), key=_at)
-        line(axes, look_of(variant), [p.at for p in own], [p.error for p in own])
-        for point in own:
-            if point.std is not None:
-                mark(axes, look_of(variant), point.at, point.error, yerr=point.std)
-    doubling_axis(axes, [p.at for p in points])
 
 
 @figure_settings()
@@ -443,7 +373,3 @@ def _check_some(name: str, items: Sequence[object]) -> None:
 
 def _in_order(items: Iterable[_Item]) -> list[_Item]:
     return list(dict.fromkeys(items))
-
-
-def _at(point: SweepPoint) -> int:
-    return point.at

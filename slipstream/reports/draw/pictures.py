@@ -16,20 +16,28 @@ from slipstream.reports.content import Picture, Scene
 from slipstream.reports.draw import figures
 from slipstream.reports.draw.coefficients import CoefficientPairs, coefficient_scatter
 from slipstream.reports.draw.fields import field_figure, slice_figure
-from slipstream.reports.draw.figures import FieldRatio, LayerEntropy, SweepPoint
+from slipstream.reports.draw.figures import FieldRatio, LayerEntropy
 from slipstream.reports.draw.scenes import match_runs
-from slipstream.reports.draw.style import save, svg_text
+from slipstream.reports.draw.style import literal, save, svg_text
+from slipstream.reports.draw.sweeps import SweepPoint, sweep_figure
 from slipstream.reports.study.gather import RunData
-from slipstream.reports.study.settings import Swept, main_groups, sweep, swept_variants
+from slipstream.reports.study.settings import Group, Swept, main_groups, sweep, swept_variants
 from slipstream.reports.study.study_tables import GRID
+from slipstream.reports.study.sweep_tables import (
+    fields_of_studies,
+    letter,
+    sweep_title,
+    training_times,
+)
 from slipstream.reports.study.system_tables import system_points
 from slipstream.runs.evaluation_file import Evaluation
+from slipstream.runs.sweep import value_text
 
 _NEAR_WALL = 0.05
 """Share of the points, those with the smallest distance, that count as lying at the wall."""
 
 _FIXED = ("ratios", "curves", "controls", "depth", "locality", "systems", "coefficients")
-NAMES = (*_FIXED, "field-*", "entropy-*", "slices-*")
+NAMES = (*_FIXED, "depth-*", "sweep-*", "field-*", "entropy-*", "slices-*")
 """Patterns for the names of all figures that a report may have."""
 
 
@@ -117,32 +125,72 @@ def control_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]
             " variable. Bars, and the band in (a): one standard deviation."
         )
         pictures.append(gallery.picture("controls", "Four controls", caption, drawn))
-    depths = _sweep_points(runs, "layers", {run.variant for run in runs})
-    if depths:
-        caption = (
-            "Validation error against the number of layers, and its ratio to the baseline's; bars:"
-            " one standard deviation, where there are several seeds."
-        )
-        drawn = figures.depth_sweep(depths)
-        pictures.append(gallery.picture("depth", "Depth sweep", caption, drawn))
+    return [*pictures, *sweep_pictures(runs, gallery)]
+
+
+def sweep_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:
+    """Of each experiment, the sweep of its depth, and of every other field that a study swept."""
+    pictures: list[Picture] = []
+    everyone = {run.variant for run in runs}
+    own = fields_of_studies(runs)
+    for field in dict.fromkeys(["layers", *own]):
+        for groups in sweep(runs, field):
+            points = _points_of(groups, field, everyone, timed=field in own)
+            if not points:
+                continue
+            what = "the number of layers" if field == "layers" else letter(field)
+            time = ", and against the time of the training" if points[0].seconds else ""
+            caption = (
+                f"Validation error against {what}, and its ratio to the baseline's{time}; bars: one"
+                " standard deviation, where there are several seeds."
+            )
+            setting = "layers $L$" if field == "layers" else literal(letter(field))
+            drawn = sweep_figure(points, setting)
+            if field == "layers":  # of the first experiment, it has always been called "depth"
+                of = [points[0].experiment] if "depth" in (p.name for p in pictures) else []
+                pictures.append(gallery.picture("depth", "Depth sweep", caption, drawn, of=of))
+            else:
+                of = [field, points[0].experiment]
+                pictures.append(gallery.picture("sweep", sweep_title(field), caption, drawn, of=of))
     return pictures
 
 
 def _sweep_points(
     runs: Sequence[RunData], field: Swept, variants: Iterable[str]
 ) -> list[SweepPoint]:
-    """The points of the first experiment that was swept.
+    """The points of the first experiment that was swept."""
+    return _points_of(next(iter(sweep(runs, field)), []), field, variants)
+
+
+def _points_of(
+    groups: Sequence[Group], field: Swept, variants: Iterable[str], *, timed: bool = False
+) -> list[SweepPoint]:
+    """The errors of some variants in the groups of a sweep.
 
     Variants with a failed run are left out; the table of the sweep names them in its notes.
     """
-    groups = next(iter(sweep(runs, field)), [])
     shown = swept_variants(groups) & set(variants)
+    values = [group.at(field) for group in groups]
+    numbers = all(isinstance(v, int | float) and v is not True and v > 0 for v in values)
     return [
-        SweepPoint(row.variant, group.at(field), row.mean, row.std, row.experiment, row.step)
-        for group in groups
+        SweepPoint(
+            row.variant,
+            value if numbers else place,
+            row.mean,
+            row.std,
+            row.experiment,
+            row.step,
+            label="" if numbers else value_text(value),
+            seconds=_mean(training_times(group, row.variant)) if timed else None,
+        )
+        for place, (value, group) in enumerate(zip(values, groups, strict=True))
         for row in group.rows()
         if row.variant in shown - group.failures().keys()
     ]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
 
 
 def field_ratios(runs: Sequence[RunData]) -> list[FieldRatio]:

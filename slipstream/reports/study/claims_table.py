@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from slipstream.reports.content import Cell, Table
+from slipstream.reports.study.cells import text_cell
 from slipstream.reports.study.claims import CLAIMS, COUPLING
 from slipstream.reports.study.evidence import Evidence, evidence_of, length_text
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.judgement import Judgement, judge_all
 from slipstream.reports.study.measures import untrained_depths
-from slipstream.reports.study.study_tables import text_cell
 
 COLUMNS = (
     "claim", "experiment", "the claim", "verdict", "number [95 %]", "paper's range", "seeds",

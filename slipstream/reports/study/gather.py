@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,14 @@ from slipstream.runs.evaluation_file import (
 )
 from slipstream.runs.folder import RunFolder, find_runs
 from slipstream.runs.force_records import ForceSection
+from slipstream.runs.run_records import seconds_taken
 from slipstream.runs.study_file import NAME as STUDY
-from slipstream.runs.study_file import read_planned
+from slipstream.runs.study_file import planned_at, read_planned
+from slipstream.runs.sweep import Swept, cell_name, short_name, value_of
 
 _LEFT_OUT = "left out, as it cannot be read"
-_SWEPT = ("slices", "layers")
-"""The parts of a model's size that sweeps vary."""
+SIZES = ("slices", "layers")
+"""The parts of a model's size that count as swept wherever studies differ in them."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,18 @@ class RunData:
     """Whether all its evaluations on the test split are of older weights."""
     evaluations: tuple[Evaluation, ...] = ()
     """Every evaluation of the run, oldest first."""
+    seconds: float | None = None
+    """How long its training took, validations included, whatever else the machine did."""
+    swept: Swept = field(default_factory=dict)
+    """The values of the fields that its study sweeps and its variant depends on."""
+    place: int = 0
+    """Its place among the cells of its study."""
+    swept_fields: tuple[str, ...] = ()
+    """All fields that studies of the report sweep, the same in every run of a report."""
 
     @property
     def name(self) -> str:
-        return self.config.name
+        return cell_name(self.config.experiment, self.variant, self.config.seed, self.swept)
 
     @property
     def variant(self) -> str:
@@ -77,13 +87,17 @@ class RunData:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """What its errors depend on besides data, variant, seed, size and length, by name.
+        """What its errors depend on besides data, variant, seed and length, by name.
 
         Runs are compared only where all of these are equal. `batch` counts all processes: 2 samples
         on each of 4 processes train like 8 on one, and like 4 on one where they share them by two.
+        Parts of the size are named without `model.size.`.
         """
         config = self.config
+        swept = {short_name(f): value_of(config, f) for f in self.swept_fields if f != "steps"}
         return {
+            **swept,
+            **vars(self.size),
             **{f"optim.{name}": value for name, value in asdict(config.optim).items()},
             "schedule": config.schedule,
             "batch": config.batch * self.processes // config.mesh.points,
@@ -172,10 +186,11 @@ def gather(paths: Sequence[Path]) -> Gathered:
         unread = [problem for problem in problems if problem.startswith(_LEFT_OUT)]
         why = f": {unread[0]}" if unread else ""
         raise ValueError(f"{folders_given} must have runs that can be read, got none{why}")
-    runs = _newest(runs, problems)
+    swept_fields = tuple(dict.fromkeys(field for run in runs for field in run.swept))
+    runs = _newest([replace(run, swept_fields=swept_fields) for run in runs], problems)
     problems += [*_other_data(runs), *_other_settings(runs), *_absent_plugins(runs)]
     order = in_table_order(run.variant for run in runs)
-    runs.sort(key=lambda run: (order.index(run.variant), run.config.seed))
+    runs.sort(key=lambda run: (order.index(run.variant), run.config.seed, run.place))
     return Gathered(tuple(runs), tuple(problems))
 
 
@@ -275,7 +290,7 @@ def _other_settings(runs: Sequence[RunData]) -> Iterator[str]:
     As "poisson: runs differ in batch (4, 8), schedule (cosine, constant); only ...".
     """
     for experiment in dict.fromkeys(run.config.experiment for run in runs):
-        settings = [_settings_and_size(run) for run in runs if run.config.experiment == experiment]
+        settings = [_not_swept(run) for run in runs if run.config.experiment == experiment]
         values = {name: dict.fromkeys(str(one[name]) for one in settings) for name in settings[0]}
         differing = [
             f"{name} ({', '.join(texts)})" for name, texts in values.items() if len(texts) > 1
@@ -287,10 +302,11 @@ def _other_settings(runs: Sequence[RunData]) -> Iterator[str]:
             )
 
 
-def _settings_and_size(run: RunData) -> dict[str, Any]:
-    """The settings of a run and its size, without the parts that a sweep varies on purpose."""
-    size = {name: value for name, value in vars(run.size).items() if name not in _SWEPT}
-    return {**run.settings, **{f"model.size.{name}": value for name, value in size.items()}}
+def _not_swept(run: RunData) -> dict[str, Any]:
+    """The settings of a run without those that a sweep varies on purpose, by their full names."""
+    swept, sizes = (*SIZES, *map(short_name, run.swept_fields)), vars(run.size)
+    kept = {name: value for name, value in run.settings.items() if name not in swept}
+    return {f"model.size.{n}" if n in sizes else n: value for n, value in kept.items()}
 
 
 def _is_repetition(one: RunData, other: RunData) -> bool:
@@ -307,9 +323,11 @@ def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:
     # another hash than the last of these is of a model that was trained further since.
     best = [row["weights"] for row in folder.history("validation") if row["best"]]
     current = [one for one in tested if not best or one.weights == best[-1]]
+    config = folder.read_config()
+    place, swept = _planned(folder, config)
     return RunData(
         folder,
-        folder.read_config(),
+        config,
         read_curve(folder),
         any(row["reason"] == "finished" for row in folder.history("stop")),
         tuple(folder.history("start")),
@@ -317,7 +335,22 @@ def _read_run(folder: RunFolder, checks: tuple[Finding, ...]) -> RunData:
         checks,
         outdated=bool(tested) and not current,
         evaluations=tuple(evaluations),
+        seconds=seconds_taken(folder.records()),
+        swept=swept,
+        place=place,
     )
+
+
+def _planned(folder: RunFolder, config: RunConfig) -> tuple[int, Swept]:
+    """The place of a run in its study, and the swept values with which that lists it.
+
+    A list that cannot be read, or has another run there, says nothing; the audit tells of it.
+    """
+    try:
+        place, cell = planned_at(folder.path) or (0, None)
+        return (place, cell.swept) if cell and cell.name_of(config) == cell.name else (0, {})
+    except ValueError:
+        return 0, {}
 
 
 def _counting(evaluations: Sequence[Evaluation]) -> Evaluation | None:
@@ -402,9 +435,10 @@ def _last_ending(run: RunData) -> Mapping[str, Any]:
     file = study / "records.jsonl" if study else None
     if file is None or not file.is_file():
         return {}
-    cell = (run.config.experiment, run.variant, run.config.seed)
+    cell = (run.config.experiment, run.variant, run.config.seed, run.swept)
+    names = ("experiment", "variant", "seed")
     rows = read_records(file, "cell")
-    tries = [r for r in rows if (r.get("experiment"), r.get("variant"), r.get("seed")) == cell]
+    tries = [r for r in rows if (*map(r.get, names), r.get("swept", {})) == cell]
     return tries[-1] if tries else {}
 
 

@@ -13,9 +13,9 @@ from slipstream.models.variants import (
 )
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.study.captions import measured_alike, where_measured
+from slipstream.reports.study.cells import NOT_RUN, text_cell
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.settings import Group, main_groups
-from slipstream.reports.study.study_tables import NOT_RUN, text_cell
 
 
 def insight_tables(runs: Sequence[RunData]) -> list[Table]:

@@ -22,9 +22,10 @@ from slipstream.evaluation.by_sample import variables_of, worst_first
 from slipstream.evaluation.summary import Summary, summarise
 from slipstream.reports.content import Cell, Table
 from slipstream.reports.study.captions import where_measured
+from slipstream.reports.study.cells import text_cell
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.settings import Group, main_groups
-from slipstream.reports.study.study_tables import capital, text_cell
+from slipstream.reports.study.study_tables import capital
 from slipstream.runs.evaluation_file import Evaluation, Yardstick
 from slipstream.runs.force_records import SHOWN, ForceSection
 

@@ -1,4 +1,4 @@
-"""Runs in groups that may be compared: one experiment, one size of model, one length.
+"""Runs in groups that may be compared: one experiment, one value of every setting, one length.
 
 A worked example. A study of `poisson` has these runs, all on the same data and settings:
 
@@ -14,17 +14,21 @@ many seeds of the baseline as A. Without seed 1 of C there would be none: a sing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
+from slipstream.core.configs import overlay
 from slipstream.evaluation.compare import Row, compare
 from slipstream.evaluation.summary import Summary, summarise
 from slipstream.models.variants import BASELINE, Size
-from slipstream.reports.study.gather import RunData
+from slipstream.reports.study.gather import SIZES, RunData
 from slipstream.runs.evaluation_file import Evaluation, Locality
+from slipstream.runs.sweep import depends_on, short_name
 
-Swept = Literal["slices", "layers", "steps"]
+Swept = str
+"""One of the names in `RunData.settings`, as "slices" or "optim.learning_rate"; or "steps"."""
+STEPS = "steps"
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,9 @@ class Group:
         """None where no run recorded it."""
         return next((run.data_hash for run in self.runs if run.data_hash), None)
 
-    def at(self, field: Swept) -> int:
+    def at(self, field: Swept) -> Any:
         """The group's value of what a sweep varies, as 32 for "slices"."""
-        return self.steps if field == "steps" else getattr(self.size, field)
+        return self.steps if field == STEPS else self.runs[0].settings[field]
 
     @property
     def finished(self) -> bool:
@@ -152,15 +156,23 @@ def _baselines(group: Group) -> int:
     return sum(run.variant == BASELINE for run in group.compared)
 
 
+def swept_settings(runs: Sequence[RunData]) -> list[Swept]:
+    """What sweeps of these runs may be of: slices, layers, the fields of studies, steps."""
+    of_studies = (short_name(field) for run in runs[:1] for field in run.swept_fields)
+    return [name for name in dict.fromkeys((*SIZES, *of_studies)) if name != STEPS] + [STEPS]
+
+
 def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
     """For each experiment, the groups that differ from the main one in `field` only, ascending.
 
-    An experiment with fewer than two such groups is left out. A group needs a baseline; groups
-    without a finished run count only where no group has one. Sizes may have been swept at another
-    length than the main group's, provided that the main group's size was trained for that length
-    too: with a main group of G = 32 at 100,000 steps, G = 8, 32 and 64 at 20,000 steps are a sweep.
+    An experiment with fewer than two such groups is left out. A group needs a baseline, if any has
+    one; groups without a finished run count only where no group has one. Sizes may have been swept
+    at another length than the main group's, provided that the main group's size was trained for
+    that length too: with a main group of G = 32 at 100,000 steps, G = 8, 32 and 64 at 20,000 steps
+    are a sweep.
     """
-    groups = [group for group in _all_groups(runs) if group.row(BASELINE) is not None]
+    all_groups = [group for group in _all_groups(runs) if group.rows()]
+    groups = [group for group in all_groups if group.row(BASELINE) is not None] or all_groups
     sweeps = []
     for main in main_groups(runs):
         alike = [group for group in groups if _differ_in(field, group, main)]
@@ -168,7 +180,7 @@ def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
         # Of two groups with the same value, the dictionaries below keep the last: the main group,
         # else the one with more variants, else the one with more runs.
         alike.sort(key=lambda group: (group == main, len(group.variants), len(group.runs)))
-        if field == "steps":
+        if field == STEPS:
             by_value = [{group.steps: group for group in alike}]
         else:
             lengths = sorted({group.steps for group in alike}, reverse=True)
@@ -177,8 +189,35 @@ def sweep(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
         # Lengths descend and `max` keeps the first: of two equally wide sweeps, the longer one.
         widest = max(by_value, key=len, default={})
         if len(widest) > 1:
-            sweeps.append([widest[value] for value in sorted(widest)])
+            sweeps.append([widest[value] for value in sorted(widest, key=_ascending)])
     return sweeps
+
+
+def further_sweeps(runs: Sequence[RunData], field: Swept) -> list[list[Group]]:
+    """The sweeps of a field at other values of the other fields that studies sweep.
+
+    Of a grid of layers 2, 4 and key_ratio 1, 4 with the main group at (2, 1), those of layers are
+    the one at key_ratio 4; `sweep` has the one at key_ratio 1.
+    """
+    others = {short_name(f) for run in runs[:1] for f in run.swept_fields} - {field, STEPS}
+    lines: dict[str, dict[Any, Group]] = {}
+    for main in main_groups(runs):
+        for group in _all_groups(runs):
+            apart = {n for n, v in group.runs[0].settings.items() if v != main.at(n)} - {field}
+            same_steps = field == STEPS or group.steps == main.steps
+            if group.experiment == main.experiment and apart and apart <= others and same_steps:
+                place = f"{main.experiment} {[(name, group.at(name)) for name in sorted(others)]}"
+                lines.setdefault(place, {})[group.at(field)] = group
+    return [
+        [line[v] for v in sorted(line, key=_ascending)] for line in lines.values() if len(line) > 1
+    ]
+
+
+def _ascending(value: Any) -> tuple[int, float, str]:
+    """The order of the values of a setting: null, numbers by size, then texts."""
+    if value is None:
+        return 0, 0.0, ""
+    return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
 
 
 def on_other_data(runs: Sequence[RunData], field: Swept) -> list[Group]:
@@ -201,11 +240,11 @@ def swept_variants(groups: Sequence[Group]) -> set[str]:
 
 def _differ_in(field: Swept, group: Group, main: Group) -> bool:
     """Whether two groups are equal but for `field`; the steps may differ in any sweep."""
-    if group.experiment != main.experiment or group.runs[0].settings != main.runs[0].settings:
-        return False
-    if field == "steps":
-        return group.size == main.size
-    return group.size == replace(main.size, **{field: group.at(field)})
+    one, other = (
+        {name: value for name, value in g.runs[0].settings.items() if name != field}
+        for g in (group, main)
+    )
+    return group.experiment == main.experiment and one == other
 
 
 def _all_groups(runs: Iterable[RunData]) -> list[Group]:
@@ -217,7 +256,7 @@ def _all_groups(runs: Iterable[RunData]) -> list[Group]:
     joins the second.
     """
     by_size: dict[tuple[str, Size], list[list[RunData]]] = {}
-    for run in runs:
+    for run in _at_all_values(list(runs)):
         groups = by_size.setdefault((run.config.experiment, run.size), [])
         free = [members for members in groups if not any(_apart(run, other) for other in members)]
         if not free:
@@ -229,6 +268,42 @@ def _all_groups(runs: Iterable[RunData]) -> list[Group]:
         Group(name, size, tuple(members))
         for (name, size), groups in by_size.items()
         for members in groups
+    ]
+
+
+def _at_all_values(runs: Sequence[RunData]) -> list[RunData]:
+    """The runs, and copies of some with other values of fields on which they do not depend.
+
+    In a study of baseline and untied-ln with key_ratio 1 and 4, each baseline was trained once, and
+    has both values: it is compared with untied-ln at each.
+    """
+    for field in (field for run in runs[:1] for field in run.swept_fields):
+        values: dict[str, dict[Any, None]] = {}
+        for run in runs:
+            if depends_on(run.variant, field):
+                values.setdefault(run.config.experiment, {})[_value(run, field)] = None
+        runs = [
+            one
+            for run in runs
+            for one in (
+                [run]
+                if depends_on(run.variant, field)
+                else _copies(run, field, values.get(run.config.experiment, {}))
+            )
+        ]
+    return list(runs)
+
+
+def _value(run: RunData, field: str) -> Any:
+    return run.config.steps if field == STEPS else run.settings[short_name(field)]
+
+
+def _copies(run: RunData, field: str, values: Collection[Any]) -> list[RunData]:
+    """The run with each of the values; as it is where there are none."""
+    own = _value(run, field)
+    return [
+        run if value == own else replace(run, config=overlay(run.config, {field: value}))
+        for value in values or (own,)
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from slipstream.evaluation.against_yardsticks import (
     HEADINGS,
@@ -10,7 +10,7 @@ from slipstream.evaluation.against_yardsticks import (
     unbeaten,
     yardsticks_of,
 )
-from slipstream.evaluation.compare import Row, ratio_std
+from slipstream.evaluation.compare import Row
 from slipstream.evaluation.summary import spread_text
 from slipstream.models.variants import BASELINE, headings, in_table_order
 from slipstream.reports.content import Cell, Table
@@ -20,23 +20,22 @@ from slipstream.reports.study.captions import (
     what_is_measured,
     where_measured,
 )
+from slipstream.reports.study.cells import (
+    MISSING,
+    NOT_RUN,
+    UNFINISHED,
+    error_cell,
+    ratio_cell,
+    text_cell,
+    variants_of,
+    with_best,
+)
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.planned import lost_variants
-from slipstream.reports.study.settings import (
-    Group,
-    Swept,
-    main_groups,
-    on_other_data,
-    sweep,
-    swept_variants,
-)
+from slipstream.reports.study.settings import Group, main_groups
+from slipstream.reports.study.sweep_tables import sweep_tables
 from slipstream.runs.evaluation_file import number_name
 
-NOT_RUN = Cell(text="not run", kind="text")
-UNFINISHED = Cell(text="unfinished", kind="text")
-"""The variant has runs, but none of them is among those that are compared."""
-MISSING = Cell(text="missing", kind="text")
-"""The study planned the variant, but there is no run of it."""
 HEADLINE = (BASELINE, "no-token-attention")
 
 
@@ -46,26 +45,7 @@ def study_tables(runs: Sequence[RunData]) -> list[Table]:
     tables = [main_table(groups), ratio_table(groups)]
     tables += [per_variable(groups, measure) for measure in ("L1", "L2")]
     tables += [noise(groups), grid(groups), capacity(groups)]
-    tables += [sweep_table(runs, field) for field in SWEEPS]
-    return [table for table in tables if table is not None]
-
-
-def variants_of(groups: Sequence[Group]) -> list[str]:
-    return in_table_order(variant for group in groups for variant in group.variants)
-
-
-def text_cell(text: str) -> Cell:
-    return Cell(text=text, kind="text")
-
-
-def with_best(cells: Sequence[Cell]) -> list[Cell]:
-    """The cells of a row, with the smallest marked as best if at least two have values."""
-    known = [cell.value for cell in cells if cell.value is not None]
-    best = min(known) if len(known) > 1 else None
-    return [
-        Cell(c.value, c.std, c.value is not None and c.value == best, c.text, c.digits, c.kind)
-        for c in cells
-    ]
+    return [*(table for table in tables if table is not None), *sweep_tables(runs)]
 
 
 def main_table(groups: Sequence[Group]) -> Table:
@@ -122,17 +102,6 @@ def ratio_table(groups: Sequence[Group]) -> Table | None:
     columns = ("experiment", *headings(variants))
     notes = failure_notes(groups)
     return Table("ratio", "Cost of each ablation", caption, columns, tuple(rows), notes)
-
-
-def error_cell(row: Row | None) -> Cell:
-    return NOT_RUN if row is None else Cell(row.mean, row.std)
-
-
-def ratio_cell(row: Row | None, base: Row) -> Cell:
-    if row is None:
-        return NOT_RUN
-    spread = None if row is base else ratio_std(row, base)
-    return Cell(row.mean / base.mean, spread, kind="ratio")
 
 
 def _steps(groups: Sequence[Group]) -> str:
@@ -275,75 +244,3 @@ def capacity(groups: Sequence[Group]) -> Table | None:
     caption = "Validation error of pointwise models, by their number of parameters."
     columns = ("experiment", "variant", "parameters", "of the baseline's", "error", "ratio")
     return Table("capacity", "Capacity control", caption, columns, tuple(rows))
-
-
-SWEEPS: Mapping[Swept, tuple[str, str]] = {
-    "slices": ("G", "Number of slices"),
-    "layers": ("L", "Depth"),
-    "steps": ("steps", "Length of training"),
-}
-
-
-def sweep_table(runs: Sequence[RunData], field: Swept) -> Table | None:
-    """Validation error of the baseline against one setting, and the ratio of each other variant.
-
-    A variant that was run at a single value of the setting is left out; the main table has it.
-    """
-    letter, title = SWEEPS[field]
-    swept = [group for groups in sweep(runs, field) for group in groups]
-    groups = [group for group in swept if group.row(BASELINE) is not None]
-    if not groups:
-        return None
-    others = [v for v in variants_of(groups) if v != BASELINE and v in swept_variants(groups)]
-    rows = []
-    for group in groups:
-        by_variant = {row.variant: row for row in group.rows()}
-        base = by_variant[BASELINE]
-        cells = [
-            error_cell(base),
-            *(ratio_cell(by_variant.get(variant), base) for variant in others),
-        ]
-        size = Cell(group.at(field), kind="count")
-        rows.append((text_cell(group.experiment), size, *cells))
-    notes = [
-        f"{group.experiment}, {letter} = {group.at(field)}, {variant}: {failure}."
-        for group in groups
-        for variant, failure in group.failures().items()
-    ]
-    columns = ("experiment", letter, *headings([BASELINE, *others]))
-    caption = _sweep_caption(runs, groups, field)
-    return Table(f"sweep-{field}", title, caption, columns, tuple(rows), tuple(notes))
-
-
-def _sweep_caption(runs: Sequence[RunData], groups: Sequence[Group], field: Swept) -> str:
-    caption = (
-        f"Validation error of the baseline, and of the other variants over that of the baseline"
-        f" with the same {SWEEPS[field][0]}."
-    )
-    if field != "steps":
-        caption += f" At {_lengths(runs, groups, field)}."
-    elsewhere = [f"{g.experiment} {_place(g, field)}" for g in on_other_data(runs, field)]
-    if elsewhere:
-        caption += f" On other data: {', '.join(elsewhere)}."
-    return caption
-
-
-def _lengths(runs: Sequence[RunData], groups: Sequence[Group], field: Swept) -> str:
-    """The steps of a sweep, as "4,000 steps, where the main table has 8,000"."""
-    usual = {group.experiment: _compared_at(group) for group in main_groups(runs)}
-    facts = []
-    for group in groups:
-        own, main = _compared_at(group), usual[group.experiment]
-        other = f", where the main table has {main:,}" if main not in (own, None) else ""
-        facts.append((f"{own:,} steps{other}", group.experiment, _place(group, field)))
-    return facts_by_owner(facts)
-
-
-def _compared_at(group: Group) -> int | None:
-    return next((row.step for row in group.rows()), None)
-
-
-def _place(group: Group, field: Swept) -> str:
-    """The value of a group's setting, as "4,000 steps" or "G = 8"."""
-    at = group.at(field)
-    return f"{at:,} steps" if field == "steps" else f"{SWEEPS[field][0]} = {at}"

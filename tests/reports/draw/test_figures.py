@@ -14,7 +14,8 @@ from slipstream.evaluation.compare import Curve, Row, compare
 from slipstream.models.variants import VARIANTS
 from slipstream.reports.draw import axes as shared
 from slipstream.reports.draw import figures, style
-from slipstream.reports.draw.figures import FieldRatio, LayerEntropy, Measurement, SweepPoint
+from slipstream.reports.draw.figures import FieldRatio, LayerEntropy, Measurement
+from slipstream.reports.draw.sweeps import SweepPoint, sweep_figure
 
 NINE = [f"benchmark-{k}" for k in range(9)]
 
@@ -246,7 +247,7 @@ def test_a_depth_sweep_shows_errors_and_their_ratios() -> None:
         *(SweepPoint("mlp-only", depth, 3.0, 0.3) for depth in (4, 2, 1)),
         SweepPoint("slice-once", 8, 1.0),
     ]
-    figure = figures.depth_sweep(points)
+    figure = sweep_figure(points, "layers")
     style.svg_text(figure)
     left, right = figure.axes
     colour = style.look_of("mlp-only").colour
@@ -255,14 +256,14 @@ def test_a_depth_sweep_shows_errors_and_their_ratios() -> None:
     std = 12 * math.hypot(0.1, 0.1)
     assert max(spans(right, 1)) == pytest.approx((12 - std, 12 + std))
     assert style.look_of("slice-once").colour not in marks(right), "no baseline at that depth"
-    alone = figures.depth_sweep([SweepPoint("mlp-only", 4, 0.5)])
+    alone = sweep_figure([SweepPoint("mlp-only", 4, 0.5)], "layers")
     assert texts(alone) == "no baseline to compare with"
 
 
 def test_a_ratio_has_a_bar_only_where_both_spreads_are_known() -> None:
     points = [SweepPoint("baseline", 2, 0.4), SweepPoint("mlp-only", 2, 0.8, 0.05)]
     points += [SweepPoint("baseline", 4, 0.4, 0.02), SweepPoint("mlp-only", 4, 0.8)]
-    left, right = figures.depth_sweep(points).axes
+    left, right = sweep_figure(points, "layers").axes
     assert len(spans(left, 1)) == 2 and spans(right, 1) == []
 
 
@@ -271,12 +272,14 @@ def test_sweeps_name_their_experiment_and_steps() -> None:
     points = [SweepPoint(name, 2, 0.4, None, *at) for name in ("baseline", "no-token-attention")]
     figure = figures.controls(slices=points)
     assert figure.axes[1].get_title(loc="left") == "(b) slice count, poisson, 4,000 steps"
-    left, right = figures.depth_sweep(points).axes
+    left, right = sweep_figure(points, "layers").axes
     assert left.get_title(loc="left") == "poisson, 4,000 steps" == right.get_title(loc="left")
     mixed = [*points, SweepPoint("baseline", 4, 0.4, None, "poisson", 2000)]
-    title = figures.depth_sweep(mixed).axes[0].get_title(loc="left")
+    title = sweep_figure(mixed, "layers").axes[0].get_title(loc="left")
     assert title == "poisson, 2,000 to 4,000 steps"
-    assert figures.depth_sweep([SweepPoint("baseline", 4, 0.4)]).axes[0].get_title(loc="left") == ""
+    assert (
+        sweep_figure([SweepPoint("baseline", 4, 0.4)], "layers").axes[0].get_title(loc="left") == ""
+    )
 
 
 def test_systems_have_a_panel_for_each_quantity_and_axis() -> None:

@@ -11,8 +11,8 @@ import pytest
 from slipstream.models.variants import VARIANTS
 from slipstream.reports.content import Cell, Section, Table
 from slipstream.reports.page.html import write_page
+from slipstream.reports.study.cells import text_cell
 from slipstream.reports.study.claims_table import COLUMNS, SOURCES
-from slipstream.reports.study.study_tables import text_cell
 
 from .. import made_content as made
 from ..browser import absent, opened

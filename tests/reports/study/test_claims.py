@@ -16,7 +16,7 @@ from slipstream.reports.study.claims_table import claims_tables
 from slipstream.reports.study.evidence import Measured, evidence_of
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.judgement import Judgement, judge, judge_all
-from slipstream.reports.study.study_tables import sweep_table
+from slipstream.reports.study.sweep_tables import sweep_table
 from slipstream.runs.evaluation_file import LayerSlices, Number
 
 from .. import made_data

@@ -342,7 +342,7 @@ def test_a_damaged_certificate_config_or_list_of_cells(study: Path) -> None:
     (study / "study.json").write_text("{}")
     said = "\n".join(gather([study]).problems)
     assert "config.json must be a JSON object" in said
-    assert "certificate.json" in said and "schema must be 1, got None" in said
+    assert "certificate.json" in said and "schema must be 1 or 2, got None" in said
 
 
 def test_a_certificate_that_does_not_hold_is_told(study: Path) -> None:
