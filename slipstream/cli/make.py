@@ -23,7 +23,8 @@ from slipstream.cli.shared import (
 from slipstream.cli.terminal import say
 from slipstream.core import runtime
 from slipstream.data.benchmarks import manifest_warnings
-from slipstream.data.store import MANIFEST_NAME, IngestSummary, ingest, read_manifest
+from slipstream.data.store import MANIFEST_NAME, IngestSummary, Source, ingest, read_manifest
+from slipstream.physics import openfoam as foam
 from slipstream.physics.builtin import NAMES, builtin_config, builtin_source
 
 _ON_A_GPU = 2
@@ -31,14 +32,15 @@ _ON_A_GPU = 2
 
 
 def make(
-    problem: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.")],
+    problem: Annotated[str, typer.Argument(help=f"One of {', '.join((*NAMES, *foam.NAMES))}.")],
     out: Annotated[Path, typer.Option(help="Folder of the store; samples already in it are kept.")],
     samples: Annotated[
         int, typer.Option(help="How many samples; of taylor-green, trajectories.")
     ] = 64,
     points: Annotated[
-        int, typer.Option(help="Points of each sample; of taylor-green, 32768.")
-    ] = 4096,
+        int | None,
+        typer.Option(help="Points of each sample, 4096 by default; of taylor-green, 32768."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of samples, splits and the order of rows.")] = 0,
     workers: Workers = 1,
     on: On = None,
@@ -50,6 +52,13 @@ def make(
     shard: Annotated[
         str, typer.Option(help="i/n: every n-th sample from i, for many machines; then merge.")
     ] = "0/1",
+    openfoam: Annotated[
+        Path | None, typer.Option(help="Folder of OpenFOAM's programs; by default those on PATH.")
+    ] = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option(help="Folder where cases of OpenFOAM are kept; by default OUT-cases."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a store of a built-in problem; the same command continues after an interruption.
@@ -57,10 +66,26 @@ def make(
     Example: slipstream data make potential-flow-surface --samples 64 --out stores/flow
     """
     where = str(runtime.pick_device(device))
-    config = builtin_config(problem, parse_settings(settings or []))
-    source = builtin_source(
-        problem, samples=samples, points=points, seed=seed, device=where, config=config
-    )
+    given = parse_settings(settings or [])
+    source: Source
+    if problem in foam.NAMES:
+        if points is not None or where != "cpu":
+            raise ValueError(f"{problem} must have neither --points nor --device, got one of them")
+        folder = cases or out.with_name(f"{out.name}-cases")
+        source = foam.openfoam_source(
+            problem, samples=samples, seed=seed, cases=folder, settings=given, openfoam=openfoam
+        )
+    elif cases or openfoam:
+        raise ValueError(f"--cases and --openfoam must go with {', '.join(foam.NAMES)}")
+    else:
+        source = builtin_source(
+            problem,
+            samples=samples,
+            points=points or 4096,
+            seed=seed,
+            device=where,
+            config=builtin_config(problem, given),
+        )
     part, threads = parse_shard(shard), 1 if where == "cpu" else _ON_A_GPU
     with engine_for(on, workers=workers) as engine, ingest_bar(f"make {problem}") as show:
         summary = ingest(
