@@ -183,6 +183,7 @@ def write_case(config: AirfoilFlow, case: Path, *, seed: int, sample: int) -> Ca
         parameters={"speed": drawn.speed, "incidence": drawn.incidence},
         described={"airfoil": drawn.name, "cells": mesh.cells},
         reynolds=drawn.speed / config.viscosity,
+        patch=WALL,
     )
 
 

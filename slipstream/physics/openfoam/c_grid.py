@@ -125,12 +125,12 @@ def _wake(wall: Curve, shape: GridShape) -> Curve:
 def _growing(cells: int, first: float) -> Numbers:
     """`cells` + 1 numbers from 0 to 1 in a geometric series that begins with `first`."""
     powers = np.arange(cells + 1)
-    ratio = float(_ratios(np.array([first]), cells, 1.0)[0])
+    ratio = float(ratios(np.array([first]), cells, 1.0)[0])
     sums: Numbers = (ratio**powers - 1) / (ratio**cells - 1)
     return sums
 
 
-def _ratios(first: Numbers, cells: int, total: float) -> Numbers:
+def ratios(first: Numbers, cells: int, total: float) -> Numbers:
     """The ratios of geometric series with these first terms that sum to `total`, by bisection."""
     low, high = np.full_like(first, 1 + 1e-9), np.full_like(first, 4.0)
     for _ in range(100):
@@ -160,7 +160,7 @@ def _lines(inner: Curve, outer: Curve, shape: GridShape) -> NDArray[np.float64]:
     behind[shape.wake : len(inner) - shape.wake] = 0.0
     # Cells of the wake become higher downstream: four chords behind the edge twice as high.
     first = shape.first * (1 + (behind / 4) ** 2)
-    ratio = _ratios(first / reach, shape.layers, 1.0)
+    ratio = ratios(first / reach, shape.layers, 1.0)
     layer = np.arange(shape.layers + 1)
     share = (ratio[:, None] ** layer - 1) / (ratio[:, None] ** shape.layers - 1)
     distance = (reach[:, None] * share)[..., None]

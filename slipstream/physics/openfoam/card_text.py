@@ -11,11 +11,11 @@ def card_text(
     *,
     patch: str,
     parameters: Mapping[str, str],
-    area: float | str,
+    area: float,
     length: float,
     centre: Sequence[float],
 ) -> str:
-    """A card in YAML; `parameters` are units by name, `area` a number or a parameter's name."""
+    """A card in YAML; `parameters` are units by name."""
     of_case = [
         f"      - {{name: {name}, unit: {unit}, from: parameters.{name}}}"
         for name, unit in parameters.items()
@@ -35,7 +35,7 @@ def card_text(
         "    features:",
         *of_case,
         "reference:",
-        f"  {{speed: speed, area: {area}, length: {length:g}, drag: [1, 0, 0], lift: [0, 0, 1],",
+        f"  {{speed: speed, area: {area:g}, length: {length:g}, drag: [1, 0, 0], lift: [0, 0, 1],",
         f"   centre: [{', '.join(f'{x:g}' for x in centre)}]}}",
         "",
     ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -53,6 +54,10 @@ class CaseFacts:
     described: Mapping[str, Any]
     """Whatever else its case.json says."""
     reynolds: float
+    patch: str
+    """Of the body."""
+    commands: tuple[tuple[str, ...], ...] = ()
+    """Tools, with arguments, that make the mesh where it is not written."""
 
 
 WriteCase = Callable[[Path, int], CaseFacts]
@@ -138,6 +143,10 @@ class Cases:
 
     def _solve(self, case: Path, sample: str, config: CaseConfig, write: WriteCase) -> None:
         facts = write(case, int(sample))
+        for tool, *arguments in facts.commands:
+            self.openfoam.run(tool, case, *arguments, seconds=config.seconds)
+        if facts.commands:
+            _check_patch(case, facts.patch)
         outcome = self._converged(case, config)
         shutil.rmtree(case / "dynamicCode", ignore_errors=True)
         write_text(case / FACTS, json.dumps(_facts(sample, facts, outcome, case), indent=2) + "\n")
@@ -177,6 +186,16 @@ def _facts(sample: str, facts: CaseFacts, outcome: Outcome, case: Path) -> dict[
         "residuals": outcome.residuals,
         "y_plus": _y_plus(case),
     }
+
+
+def _check_patch(case: Path, patch: str) -> None:
+    text = (case / "constant" / "polyMesh" / "boundary").read_text(encoding="ascii")
+    faces = re.search(rf"\b{patch}\s*\{{[^}}]*\bnFaces\s+(\d+)", text)
+    if faces is None or not int(faces[1]):
+        raise ValueError(
+            f"the mesh must have faces on the {patch}, got none: it may be thinner than the cells"
+            " of the background, of which the setting `coarse` makes more"
+        )
 
 
 def _y_plus(case: Path) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -66,36 +65,3 @@ def list_text(items: Iterable[str]) -> str:
 def vectors_text(vectors: NDArray[np.float64]) -> str:
     """Points or other vectors, (N, 3), as a list."""
     return list_text(f"({x:.{DIGITS}g} {y:.{DIGITS}g} {z:.{DIGITS}g})" for x, y, z in vectors)
-
-
-def read_patch(path: Path, patch: str, components: int) -> NDArray[np.float64]:
-    """The values of a field on a patch, (N,) or (N, components), as they are in the file.
-
-    ValueError where the patch has no list of values.
-    """
-    text = path.read_text(encoding="ascii")
-    start = text.find("boundaryField")
-    found = re.search(rf"\n\s*{re.escape(patch)}\s*\{{(.*?)\n    \}}", text[start:], re.S)
-    value = (
-        re.search(r"\bvalue\s+nonuniform\s+List<\w+>\s*\d+\s*\((.*)\)\s*;", found[1], re.S)
-        if (found)
-        else None
-    )
-    if value is None:
-        raise ValueError(f"{path.name} must have values on the patch {patch}, got none")
-    return _numbers(value[1], components)
-
-
-def read_internal(path: Path, components: int) -> NDArray[np.float64]:
-    """The values of a field in the cells, as `read_patch`."""
-    text = path.read_text(encoding="ascii")
-    found = re.search(r"internalField\s+nonuniform\s+List<\w+>\s*\d+\s*\((.*?)\)\s*;", text, re.S)
-    if found is None:
-        raise ValueError(f"{path.name} must have a list of values, got none")
-    return _numbers(found[1], components)
-
-
-def _numbers(text: str, components: int) -> NDArray[np.float64]:
-    words = text.replace("(", " ").replace(")", " ").split()
-    values = np.array(words, np.float64)
-    return values if components == 1 else values.reshape(-1, components)

@@ -17,8 +17,10 @@ from slipstream.core.checks import check_choice, check_whole
 from slipstream.core.configs import overlay
 from slipstream.data.cards import Card, read_arrays, read_card
 from slipstream.data.store import Cloud, Schema
-from slipstream.physics.openfoam import airfoil_case
+from slipstream.physics.openfoam import airfoil_case, body_case
 from slipstream.physics.openfoam.airfoil_case import AirfoilFlow
+from slipstream.physics.openfoam.body_case import BodyFlow
+from slipstream.physics.openfoam.body_mesh import BODY
 from slipstream.physics.openfoam.card_text import card_text
 from slipstream.physics.openfoam.cases import CaseFacts, Cases, read_facts, remove_unfinished
 from slipstream.physics.openfoam.poly_mesh import WALL
@@ -56,6 +58,21 @@ GENERATORS: dict[str, Generator] = {
             length=1.0,
             centre=airfoil_case.CENTRE,
         ),
+    ),
+    "openfoam-body": Generator(
+        BodyFlow(),
+        body_case.write_case,
+        body_case.inputs,
+        partial(
+            card_text,
+            "openfoam-body",
+            patch=BODY,
+            parameters={"speed": "m/s", "incidence": "deg"},
+            area=body_case.AREA,
+            length=body_case.LENGTH,
+            centre=(0.0, 0.0, 0.0),
+        ),
+        tools=("simpleFoam", "blockMesh", "snappyHexMesh"),
     ),
 }
 NAMES = tuple(GENERATORS)
