@@ -98,11 +98,15 @@ def make(
             progress=show,
             engine=engine,
         )
-    _say(summary, out, part, as_json)
+    notes = source.warnings if isinstance(source, foam.OpenFoamSource) else []
+    _say(summary, out, part, as_json, notes)
 
 
-def _say(summary: IngestSummary, out: Path, shard: tuple[int, int], as_json: bool) -> None:
+def _say(
+    summary: IngestSummary, out: Path, shard: tuple[int, int], as_json: bool, notes: list[str]
+) -> None:
     warnings = manifest_warnings(read_manifest(out / MANIFEST_NAME)) if shard[1] == 1 else []
+    warnings = [*notes, *warnings]
     if as_json:
         print(json.dumps({**asdict(summary), "warnings": warnings}, indent=2))
         return

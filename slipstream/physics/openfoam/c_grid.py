@@ -1,4 +1,4 @@
-"""A structured C-grid round an airfoil, marched outwards from the wall and the wake.
+"""A structured C-grid round an airfoil and its wake.
 
     i = 0        along the lower side of the wake from the outlet to the trailing edge, round the
                  airfoil, and along the upper side of the wake to the outlet
@@ -126,8 +126,7 @@ def _growing(cells: int, first: float) -> Numbers:
     """`cells` + 1 numbers from 0 to 1 in a geometric series that begins with `first`."""
     powers = np.arange(cells + 1)
     ratio = float(ratios(np.array([first]), cells, 1.0)[0])
-    sums: Numbers = (ratio**powers - 1) / (ratio**cells - 1)
-    return sums
+    return np.asarray((ratio**powers - 1) / (ratio**cells - 1))
 
 
 def ratios(first: Numbers, cells: int, total: float) -> Numbers:

@@ -13,13 +13,15 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from slipstream.core.checks import check_at_least, check_whole
 from slipstream.core.files import process_number, read_json, write_text
+from slipstream.core.locks import take_lock
 from slipstream.physics.openfoam.convergence import Limits, Outcome, not_converged, read_outcome
 from slipstream.physics.openfoam.program import OpenFoam
 from slipstream.physics.openfoam.solver_setup import extend
@@ -27,6 +29,7 @@ from slipstream.physics.openfoam.solver_setup import extend
 SCHEMA = 1
 SOLVED, FAILED, WORK = "solved", "failed", "work"
 FACTS = "case.json"
+_LOCK = ".lock"
 _LONGER = (1, 2, 4)
 """Times the usual number of iterations after which it is looked whether a flow has converged."""
 
@@ -125,19 +128,14 @@ class Cases:
         done = self.folder / SOLVED / sample
         if (done / FACTS).is_file():
             return done
-        work = self.folder / WORK / f"{sample}.{process_number()}"
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        try:
-            self._solve(work, sample, config, write)
-        except ValueError as error:
-            (work / "reason.txt").write_text(f"{error}\n", encoding="utf-8")
-            _move(work, self.folder / FAILED / sample)
-            raise
-        except BaseException:
-            shutil.rmtree(work, ignore_errors=True)
-            raise
-        _move(work, done)
+        with _work_folder(self.folder / WORK / f"{sample}.{process_number()}") as work:
+            try:
+                self._solve(work, sample, config, write)
+            except ValueError as error:
+                (work / "reason.txt").write_text(f"{error}\n", encoding="utf-8")
+                _move(work, self.folder / FAILED / sample)
+                raise
+            _move(work, done)
         shutil.rmtree(self.folder / FAILED / sample, ignore_errors=True)
         return done
 
@@ -169,9 +167,27 @@ def read_facts(case: Path) -> dict[str, Any]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Cases that killed processes left; call it where no other process works in the folder."""
-    shutil.rmtree(folder / WORK, ignore_errors=True)
-    (folder / WORK).mkdir(parents=True, exist_ok=True)
+    """Remove cases that killed processes left; those of others that still run stay."""
+    for lock in (folder / WORK).glob(f"*{_LOCK}"):
+        with suppress(FileNotFoundError), lock.open("r+b") as held:
+            if take_lock(held):
+                shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+                lock.unlink()
+
+
+@contextmanager
+def _work_folder(folder: Path) -> Iterator[Path]:
+    """A new folder, locked while this process works in it, and gone afterwards."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = folder.with_name(folder.name + _LOCK)
+    with lock.open("wb") as held:
+        take_lock(held)
+        try:
+            folder.mkdir()
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.unlink(missing_ok=True)
 
 
 def _facts(sample: str, facts: CaseFacts, outcome: Outcome, case: Path) -> dict[str, Any]:

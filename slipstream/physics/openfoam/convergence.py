@@ -83,13 +83,13 @@ def read_residuals(log: Path) -> dict[str, float]:
 
 def not_converged(outcome: Outcome, limits: Limits) -> str | None:
     """Why a run has not converged, in one sentence; None where it has."""
-    worst = max(outcome.residuals, key=lambda name: outcome.residuals[name])
     # Written so that NaN is not converged either.
-    if not outcome.residuals[worst] <= limits.residual:
-        return (
-            f"the residual of {worst} must fall to {limits.residual:g}, got"
-            f" {outcome.residuals[worst]:.3g} after {outcome.iterations} iterations"
-        )
+    for name, residual in outcome.residuals.items():
+        if not residual <= limits.residual:
+            return (
+                f"the residual of {name} must fall to {limits.residual:g}, got {residual:.3g} after"
+                f" {outcome.iterations} iterations"
+            )
     sizes = {name: abs(value) for name, value in outcome.coefficients.items()}
     for name in ("Cd", "Cl"):
         allowed = limits.steadiness * max(sizes[name], sizes["Cd"])

@@ -60,9 +60,8 @@ class PolyMesh:
         centres = self.points[self.faces].mean(1)
         parts = (centres * self.area_vectors()).sum(1) / 3
         inside = len(self.neighbour)
-        total: NDArray[np.float64] = np.bincount(self.owner, parts, self.cells)
-        total -= np.bincount(self.neighbour, parts[:inside], self.cells)
-        return total
+        total = np.bincount(self.owner, parts, self.cells)
+        return np.asarray(total - np.bincount(self.neighbour, parts[:inside], self.cells))
 
     def gaps(self) -> NDArray[np.float64]:
         """(C, 3): the sum of the area vectors out of each cell, which is 0 where it is closed."""

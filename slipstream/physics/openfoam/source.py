@@ -24,7 +24,7 @@ from slipstream.physics.openfoam.body_mesh import BODY
 from slipstream.physics.openfoam.card_text import card_text
 from slipstream.physics.openfoam.cases import CaseFacts, Cases, read_facts, remove_unfinished
 from slipstream.physics.openfoam.poly_mesh import WALL
-from slipstream.physics.openfoam.program import find_openfoam
+from slipstream.physics.openfoam.program import find_openfoam, version_warning
 
 ROWS = ("surface", "volume")
 
@@ -102,6 +102,11 @@ class OpenFoamSource:
     @property
     def options(self) -> Mapping[str, Any]:
         return {**self.card.to_json(), "generator": dict(self.generator)}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know of the solver, a sentence each."""
+        return version_warning(self.cases.openfoam)
 
     def ids(self) -> Sequence[str]:
         return [f"{k:06d}" for k in range(self.samples)]
