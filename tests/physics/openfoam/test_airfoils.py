@@ -78,8 +78,9 @@ def _file(folder: Path, layout: str, gap: float = 0.0) -> Path:
     lower[:, 1] -= gap / 2 * lower[:, 0]
     turn = np.array([[np.cos(0.1), -np.sin(0.1)], [np.sin(0.1), np.cos(0.1)]])
     upper, lower = (3 * side @ turn + (1, 2) for side in (upper, lower))
-    if layout == "selig":
+    if layout != "lednicer":
         rows = [*upper[::-1], *lower[1:]]
+        rows = rows[::-1] if layout == "lower side first" else rows
         text = "NACA 2412\n" + "".join(f"{x:.7f}  {y:.7f}\n" for x, y in rows)
     else:
         upper, lower = ((side - upper[0]) / 3 for side in (upper, lower))
@@ -90,7 +91,7 @@ def _file(folder: Path, layout: str, gap: float = 0.0) -> Path:
     return path
 
 
-@pytest.mark.parametrize("layout", ["selig", "lednicer"])
+@pytest.mark.parametrize("layout", ["selig", "lower side first", "lednicer"])
 def test_files_give_the_airfoil_that_was_written(tmp_path: Path, layout: str) -> None:
     read = read_airfoil(_file(tmp_path, layout, gap=0.002))
     curve, exact = read.at(DENSE), naca("2412").at(DENSE)

@@ -6,15 +6,20 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from slipstream.core.locks import take_lock
+from slipstream.physics.bodies import icosphere
 from slipstream.physics.openfoam import AirfoilFlow, BodyFlow, find_openfoam, openfoam_source
 from slipstream.physics.openfoam.airfoil_case import draw
+from slipstream.physics.openfoam.airfoils import naca
+from slipstream.physics.openfoam.body_case import draw as draw_body
 from slipstream.physics.openfoam.cases import Cases
 from slipstream.physics.openfoam.convergence import Limits, not_converged, read_outcome
 from slipstream.physics.openfoam.foam_text import dictionary_text
 from slipstream.physics.openfoam.program import OpenFoam, SolverFailed, version_warning
+from slipstream.physics.openfoam.surface_files import write_stl
 
 from ...conftest import Command
 
@@ -148,6 +153,25 @@ def test_samples_are_functions_of_seed_and_number() -> None:
     assert len({one.speed for one in drawn}) == 12
     with pytest.raises(ValueError, match="families must be one of"):
         BodyFlow(families=("round",))
+
+
+def test_files_of_a_users_own(tmp_path: Path) -> None:
+    foil, body = tmp_path / "foil.dat", tmp_path / "body.stl"
+    t = np.linspace(1, -1, 81)
+    foil.write_text("foil\n" + "".join(f"{x} {y}\n" for x, y in naca("2412").at(t)))
+    drawn = draw(AirfoilFlow(airfoils=(str(foil),)), seed=0, sample=0)
+    assert drawn.name == str(foil)
+    assert drawn.airfoil.at(np.array([0.5]))[0, 1] == pytest.approx(0.07, abs=0.02)
+    with pytest.raises(ValueError, match="nowhere.dat: an airfoil must be a file"):
+        draw(AirfoilFlow(airfoils=(str(tmp_path / "nowhere.dat"),)), seed=0, sample=0)
+    sphere = icosphere(4)
+    points, triangles = sphere.vertices.numpy(), sphere.faces.numpy()
+    write_stl(body, points, triangles)
+    flow = BodyFlow(bodies=(str(body),), incidence=(5.0, 5.0))
+    assert draw_body(flow, seed=0, sample=0).frontal_area == pytest.approx(np.pi, rel=0.05)
+    write_stl(body, points, triangles[1:])
+    with pytest.raises(ValueError, match="must be a closed surface, got 3 open edges"):
+        draw_body(flow, seed=0, sample=0)
 
 
 def test_dictionaries_read_as_openfoam_writes_them() -> None:
