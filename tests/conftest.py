@@ -41,7 +41,9 @@ if SHAPES_CHECKED:
     install_import_hook(CHECKED, "beartype.beartype")
 
 PEERS = Path(__file__).parents[1] / "peers"
-if PEERS.is_dir():  # other people's packages, by benchmarks/peers.sh; our own dependencies come first
+if (
+    PEERS.is_dir()
+):  # other people's packages, by benchmarks/peers.sh; our own dependencies come first
     sys.path.append(str(PEERS))
 
 os.environ.setdefault("MKL_CBWR", "AUTO")  # as the command line does: digits are compared

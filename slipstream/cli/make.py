@@ -27,6 +27,7 @@ from slipstream.data.store import MANIFEST_NAME, IngestSummary, Source, ingest, 
 from slipstream.physics import openfoam as foam
 from slipstream.physics.builtin import NAMES, builtin_config, builtin_source
 
+_POINTS = 4096
 _ON_A_GPU = 2
 """Samples at a time: while one is solved, the other is drawn or written."""
 
@@ -67,6 +68,7 @@ def make(
     """
     where = str(runtime.pick_device(device))
     given = parse_settings(settings or [])
+    part, threads = parse_shard(shard), 1 if where == "cpu" else _ON_A_GPU
     source: Source
     if problem in foam.NAMES:
         if points is not None or where != "cpu":
@@ -81,12 +83,11 @@ def make(
         source = builtin_source(
             problem,
             samples=samples,
-            points=points or 4096,
+            points=_POINTS if points is None else points,
             seed=seed,
             device=where,
             config=builtin_config(problem, given),
         )
-    part, threads = parse_shard(shard), 1 if where == "cpu" else _ON_A_GPU
     with engine_for(on, workers=workers) as engine, ingest_bar(f"make {problem}") as show:
         summary = ingest(
             source,

@@ -135,7 +135,8 @@ class Cases:
                 (work / "reason.txt").write_text(f"{error}\n", encoding="utf-8")
                 _move(work, self.folder / FAILED / sample)
                 raise
-            _move(work, done)
+            if not (done / FACTS).is_file():  # another process may have solved it meanwhile
+                _move(work, done)
         shutil.rmtree(self.folder / FAILED / sample, ignore_errors=True)
         return done
 
@@ -146,7 +147,6 @@ class Cases:
         if facts.commands:
             _check_patch(case, facts.patch)
         outcome = self._converged(case, config)
-        shutil.rmtree(case / "dynamicCode", ignore_errors=True)
         write_text(case / FACTS, json.dumps(_facts(sample, facts, outcome, case), indent=2) + "\n")
 
     def _converged(self, case: Path, config: CaseConfig) -> Outcome:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +16,8 @@ from slipstream.core.runtime import child_environment, environment
 SEEN = ("1912",)
 """Versions that the generators were seen to work with."""
 HOW_TO_GET = "on Debian and Ubuntu `apt-get install --no-install-recommends openfoam` installs it"
+_LEAST_DISK = 1 << 22
+"""Bytes below which a tool is taken to have failed for want of room."""
 _SETTINGS = "controlDict"
 """The file in OpenFOAM's folder `etc` without which no tool starts."""
 
@@ -56,6 +60,8 @@ class OpenFoam:
             except FileNotFoundError:
                 raise SolverFailed(f"{tool} must be in {self.tools}, got none") from None
         if done.returncode:
+            if shutil.disk_usage(case).free < _LEAST_DISK:  # no fault of this case
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(case))
             raise SolverFailed(f"{tool} must end well, got {_reason(log, done.returncode)}")
         return log
 
