@@ -28,6 +28,7 @@ from slipstream.data.cards.roles import (
     vectors_of_scalars,
 )
 from slipstream.data.cards.roles import guess as guess_role
+from slipstream.data.cards.rows import read_arrays
 from slipstream.data.cards.shape import Shape
 from slipstream.data.cards.source import MeshSource, normals_warning
 from slipstream.data.cards.tables import read_table
@@ -55,6 +56,7 @@ __all__ = [
     "normals_warning",
     "original_mesh",
     "parameter_numbers",
+    "read_arrays",
     "read_card",
     "read_parameter_rows",
     "read_table",

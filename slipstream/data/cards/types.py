@@ -146,9 +146,13 @@ class Card:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Card:
-        """The card without its splits; ValueError unless the value is what `to_json` returns."""
+        """The card without its splits; ValueError unless the value is what `to_json` returns.
+
+        The options of a store whose meshes were generated have the key `generator` besides.
+        """
         written = {"subtract": [], "reference": None, **value, "splits": None}
-        written.pop("schema", None)
+        for key in ("schema", "generator"):
+            written.pop(key, None)
         files = written.get("parameters")
         if isinstance(files, (list, tuple)):
             written["parameters"] = [
