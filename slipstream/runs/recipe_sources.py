@@ -13,7 +13,7 @@ from typing import Any, get_args
 from slipstream.data.benchmarks import BENCHMARKS
 from slipstream.data.cards import ArrayValue, Card, ComputedValue, has_card
 from slipstream.data.meshes import Location
-from slipstream.data.store import PAIRS_OPTION, Computed, Field, Store
+from slipstream.data.store import PAIRS_OPTION, Computed, Field, Pairs, Store
 from slipstream.runs.recipe import (
     ArraySource,
     ComputedSource,
@@ -139,8 +139,9 @@ def _computed(store: Store, one: Field) -> Computed | None:
 
 def _is_parameter(store: Store, one: Field) -> bool:
     manifest = store.manifest
-    if PAIRS_OPTION in manifest.origin.options:  # on disk are trajectories, with other columns
-        return one == store.schema.features[-1]  # the lead time
+    pairs = manifest.origin.options.get(PAIRS_OPTION)
+    if pairs is not None:  # on disk are trajectories, with other columns
+        return one not in Pairs.from_json(pairs).state
     columns = store.schema.columns(one.name)
     samples = [manifest.samples[name].statistics for name in manifest.splits["train"]]
     return all(sample.low[columns] == sample.high[columns] for sample in samples)

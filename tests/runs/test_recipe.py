@@ -146,9 +146,10 @@ def test_built_in_data(tmp_path: Path) -> None:
     assert poisson.feature("density").made == GivenSource("given") and poisson.density is None
     assert poisson.points.dimension == 3 and poisson.domain is None
     pairs = _builtin(tmp_path, "taylor-green", grid=8, modes=2, states=3)
-    assert [f.made.kind for f in pairs.features] == ["given", "parameter"]
+    kinds = {one.name: one.made.kind for one in pairs.features}
+    assert kinds == {"velocity": "given", "lead_time": "parameter", "viscosity": "parameter"}
     spacing = pairs.points.sample_spacing
-    assert spacing == pytest.approx(2 * np.pi / 4), "the points of a grid"
+    assert spacing == pytest.approx(1 / 4), "the points of a grid"
 
 
 def _builtin(folder: Path, problem: str, **settings: Any) -> Recipe:
