@@ -2,8 +2,9 @@
 # The reproduction, in pieces that can be run one by one; each goes on where it was interrupted.
 #   run.sh data PROBLEM        make the store
 #   run.sh main PROBLEM        all ten variants; three seeds of baseline and no-token-attention
-#   run.sh evidence PROBLEM    eight seeds of these two, five of the paper's other variants; errors
-#                              of every sample of the test and of the validation split
+#   run.sh pair PROBLEM        eight seeds of these two, with the errors of every sample of the test and
+#                              of the validation split
+#   run.sh others PROBLEM      five seeds of the paper's other variants, with the same errors
 #   run.sh slices PROBLEM      G = 8, 128, 256 for the headline pair
 #   run.sh depth PROBLEM       L = 2 to 32 for all variants, and for mlp-only with as many parameters
 #                              as the baseline (examples/mlp_only_matched.py): is there a trend?
@@ -18,8 +19,8 @@
 #   run.sh report [FOLDER]     tables/ and figures/ from records.tar.xz, or from an unpacked FOLDER
 # PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green; with
 # SIZE=cpu poisson, stokes-surface or openfoam-airfoil (OPTIONS are further ones of its `data make`).
-# SIZE=cpu takes the settings in cpu/, two runs of one thread at a time, and the CPU: one problem's
-# evidence takes an hour of two cores. SIZE=paper is what it takes unless told.
+# SIZE=cpu takes the settings in cpu/, two runs of one thread at a time, and the CPU: pair and others
+# of one problem take an hour of two cores. SIZE=paper is what it takes unless told.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
 # DEVICE is cuda unless given, MORE is added to every study. STEPS makes main and slices longer, in
 # folders of their own; VARIANTS are those of main with the first seed, SEEDED those with two more
@@ -49,14 +50,15 @@ make_data() {
         more=(--set "number=[1,3]" --set "width=[0.1,0.14]" --set "box=[0.35,0.65]")
         ;;
     cpu-taylor-green) samples=${SAMPLES:-56} points=${POINTS:-4096} ;; # a cube of 16 points
-    cpu-*) samples=${SAMPLES:-400} points=${POINTS:-1024} ;;
+    cpu-openfoam-*) samples=${SAMPLES:-200} points= more=(--workers "${CORES:-2}") ;; # points are the mesh's
+    cpu-*) samples=${SAMPLES:-400} points=${POINTS:-1024} more=(--workers "${CORES:-2}") ;;
     paper-poisson) samples=${SAMPLES:-2400} more=(--workers "${CORES:-8}" --set "number=[3,8]" --set "width=[0.05,0.2]") ;;
     paper-potential-flow-*) more=(--device "$device" --set inflow=varying --set "speed=[0.8,1.2]" --set panels=2000) ;;
     paper-taylor-green) samples=${SAMPLES:-400} points=${POINTS:-32768} more=(--device "$device") ;;
     esac
     # shellcheck disable=SC2086
-    slipstream data make "$problem" --out "$work/stores/$1" --samples "$samples" --points "$points" \
-        "${more[@]}" ${OPTIONS:-}
+    slipstream data make "$problem" --out "$work/stores/$1" --samples "$samples" \
+        ${points:+--points "$points"} "${more[@]}" ${OPTIONS:-}
 }
 
 study() { # folder, problem, further arguments
@@ -79,6 +81,12 @@ finish() { # folder, further arguments
     shift
     slipstream evaluate "$folder" --repeats 6 --device "$device" "$@" >"$folder/evaluation.txt"
     slipstream audit "$folder" "$@" | tail -1
+}
+
+measure() { # folder
+    finish "$1"
+    slipstream evaluate "$work/$1" --split val --repeats 6 --device "$device" --no-calibrate \
+        >"$work/$1/validation.txt"
 }
 
 piece() { # folder, problem, further arguments
@@ -130,12 +138,13 @@ linearno)
     piece "$problem-linearno" "$problem" --variants baseline,untied-ln --seeds "${SEEDS:-0,1,2,3,4}" \
         --sweep "model.size.key_ratio=${RATIOS:-1,4}"
     ;;
-evidence)
-    study "$problem" "$problem" --variants "$pair" --seeds "${SEEDS:-0,1,2,3,4,5,6,7}"
-    study "$problem" "$problem" --variants "$others" --seeds "${SEEDS:-0,1,2,3,4}"
-    finish "$problem"
-    slipstream evaluate "$work/$problem" --split val --repeats 6 --device "$device" --no-calibrate \
-        >"$work/$problem/validation.txt"
+pair)
+    study "$problem-pair" "$problem" --variants "$pair" --seeds "${SEEDS:-0,1,2,3,4,5,6,7}"
+    measure "$problem-pair"
+    ;;
+others)
+    study "$problem-others" "$problem" --variants "$others" --seeds "${SEEDS:-0,1,2,3,4}"
+    measure "$problem-others"
     ;;
 longer)
     piece "$problem-longer" "$problem" --seeds 0 --set steps=8000 --set evaluate_every=400 \
@@ -173,7 +182,7 @@ report)
     done
     ;;
 *)
-    sed -n '2,30p' "$0"
+    sed -n '2,31p' "$0"
     exit 2
     ;;
 esac
