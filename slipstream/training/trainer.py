@@ -121,12 +121,16 @@ class Trainer:
         last = self.config.steps
         with stop_requests() as stop, describing_memory(self.config, self.world.device):
             self._begin()
-            if self.state.step < last:
-                for batch in endless(self.state.loader):
-                    self.advance(batch)
-                    self.on_step(self.state.step)
-                    if self._ends(stop):
-                        break
+            try:
+                if self.state.step < last:
+                    for batch in endless(self.state.loader):
+                        self.advance(batch)
+                        self.on_step(self.state.step)
+                        if self._ends(stop):
+                            break
+            finally:
+                self.state.loader.stop_workers()
+                self.validation.stop_workers()
             step, best = self.state.step, self.state.best
             if step == last:
                 self._record_once("stop", {"step": step, "reason": "finished"})

@@ -81,17 +81,30 @@ class Loader:
         if self.share.batch_size > 1:
             dataset.check_equal_counts(range(len(dataset)))
         self._remaining = _Remaining(self.share, len(dataset), dataset.seed)
-        self._loader = DataLoader(
-            dataset,
+        self._workers, self._prefetch = workers, prefetch
+        self._loader = self._new_loader()
+
+    def _new_loader(self) -> DataLoader[Any]:
+        workers = self._workers
+        return DataLoader(
+            self.dataset,
             batch_sampler=cast(Sampler[list[int]], self._remaining),
             collate_fn=_as_is,  # the dataset returns batches already
             num_workers=workers,
             pin_memory=torch.cuda.is_available(),
             persistent_workers=workers > 0,
-            prefetch_factor=prefetch if workers else None,
+            prefetch_factor=self._prefetch if workers else None,
             worker_init_fn=become_worker,
             generator=torch.Generator(),  # else every epoch draws a seed from torch's global one
         )
+
+    def stop_workers(self) -> None:
+        """End the worker processes; iterating starts others.
+
+        Where the garbage collector finds PyTorch's loader in a circle of references, the queues of
+        its workers are closed before they are told to end, and it waits 5 s for each of them.
+        """
+        self._loader = self._new_loader()
 
     def __len__(self) -> int:
         """Batches of a whole epoch."""
