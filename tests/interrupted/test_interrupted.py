@@ -12,10 +12,7 @@ from .commands import COMMANDS, TINY, contents, write_meshes
 from .moments import FINISHED, Moment, difference, interrupt, judge, leave_alone
 
 MOMENTS = {
-    "train": [
-        Moment(SIGTERM, True, share=0.2, after="records.jsonl"),
-        Moment(SIGKILL, False, share=0.2, after="records.jsonl"),
-    ],
+    "train": [Moment(SIGKILL, False, share=0.2, after="records.jsonl")],
     "study": [Moment(SIGKILL, False, share=0.1, after="records.jsonl")],
     "ingest": [Moment(SIGINT, True, share=0.3, after="")],
 }

@@ -272,6 +272,7 @@ def test_function_transforms_take_the_reference() -> None:
     torch.testing.assert_close(*results)
 
 
+@pytest.mark.untraced
 def test_an_exported_model_is_plain_pytorch() -> None:
     """So that ONNX and other programs can run it."""
     ours, _ = models("baseline", 8, torch.float32)

@@ -68,6 +68,7 @@ def test_layouts_agree_with_the_sums_by_hand(
         torch.testing.assert_close(deslice_tokens(m, tokens()), out, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("over", OVER)
 @every_layout
 def test_gradcheck(over: Axis, weight: str, bias: str, query_heads: int) -> None:
