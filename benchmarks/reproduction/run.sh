@@ -4,7 +4,7 @@
 #   run.sh main PROBLEM        all ten variants; three seeds of baseline and no-token-attention
 #   run.sh pair PROBLEM        eight seeds of these two, with the errors of every sample of the test and
 #                              of the validation split
-#   run.sh others PROBLEM      five seeds of the paper's other variants, with the same errors
+#   run.sh others PROBLEM      five seeds of the paper's other variants, or of VARIANTS, the same errors
 #   run.sh slices PROBLEM      G = 8, 128, 256 for the headline pair
 #   run.sh depth PROBLEM       L = 2 to 32 for all variants, and for mlp-only with as many parameters
 #                              as the baseline (examples/mlp_only_matched.py): is there a trend?
@@ -31,10 +31,11 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 size=${SIZE:-paper}
 case $size in
-paper) configs=$here work=${WORK:-out/reproduction} device=${DEVICE:-cuda} parallel=${PARALLEL:-5} threads=() depths=8,2,4,16,32 ;;
-cpu) configs=$here/cpu work=${WORK:-out/cpu} device=${DEVICE:-cpu} parallel=${PARALLEL:-2} threads=(--threads 1) depths=4,2,8,16,32 ;;
+paper) configs=$here parts=". few" work=${WORK:-out/reproduction} device=${DEVICE:-cuda} parallel=${PARALLEL:-5} threads=() depths=8,2,4,16,32 ;;
+cpu) configs=$here/cpu parts=. work=${WORK:-out/cpu} device=${DEVICE:-cpu} parallel=${PARALLEL:-2} threads=(--threads 1) depths=4,2,8,16,32 ;;
 *) echo "run.sh: SIZE must be paper or cpu, got $size" >&2 && exit 2 ;;
 esac
+records=$configs/records.tar.xz
 python=${PYTHON:-python3}
 export PYTHONPATH=$here/../..${PYTHONPATH:+:$PYTHONPATH}
 pair=baseline,no-token-attention
@@ -95,8 +96,8 @@ piece() { # folder, problem, further arguments
 }
 
 report_on() { # folder of records, part: where tables/ and figures/ are
-    local place=${PLACE:-$here}/$2 report=$work/report/$2 shown=()
-    for figure in "$here/$2"/figures/*.png; do shown+=("${figure##*/}"); done
+    local place=${PLACE:-$configs}/$2 report=$work/report/$2 shown=()
+    for figure in "$configs/$2"/figures/*.png; do shown+=("${figure##*/}"); done
     slipstream report "$1"/* --out "$report" --title "The reproduction"
     mkdir -p "$place/tables"
     cp "$report"/tables/*.md "$place/tables"
@@ -143,7 +144,7 @@ pair)
     measure "$problem-pair"
     ;;
 others)
-    study "$problem-others" "$problem" --variants "$others" --seeds "${SEEDS:-0,1,2,3,4}"
+    study "$problem-others" "$problem" --variants "${VARIANTS:-$others}" --seeds "${SEEDS:-0,1,2,3,4}"
     measure "$problem-others"
     ;;
 longer)
@@ -168,16 +169,16 @@ pack)
     "$python" "$here/pack.py" "$work/$2" "$work/packed/$2"
     tar -C "$work/packed" -czf "${3:?a file for the archive}" "$2"
     ;;
-unpack) "$python" "$here/archive.py" unpack "$here/records.tar.xz" "${2:?a folder for the records}" ;;
-archive) "$python" "$here/archive.py" pack "${2:?a folder of records}" "$here/records.tar.xz" ;;
+unpack) "$python" "$here/archive.py" unpack "$records" "${2:?a folder for the records}" ;;
+archive) "$python" "$here/archive.py" pack "${2:?a folder of records}" "$records" ;;
 report)
     folder=${2:-}
     if [ -z "$folder" ]; then
         folder=$(mktemp -d)
         trap 'rm -rf "$folder"' EXIT
-        "$python" "$here/archive.py" unpack "$here/records.tar.xz" "$folder"
+        "$python" "$here/archive.py" unpack "$records" "$folder"
     fi
-    for part in ${PARTS:-. few}; do
+    for part in ${PARTS:-$parts}; do
         report_on "$folder/$part/records" "$part"
     done
     ;;

@@ -259,10 +259,10 @@ def test_a_sweep_is_trained_audited_evaluated_and_reported(
     given = ("study", "poisson", "--out", str(study), *TINY, "--seeds", "0", "--parallel", "2")
     given += ("--set", 'data.builtin.samples={"train": 4, "val": 2, "test": 2}')
     given += ("--variants", "baseline,untied-ln", "--sweep", "model.size.key_ratio=1,2")
-    done = slipstream(*given)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "baseline is trained once and stands for all values" in done.stderr
-    assert "poisson, key_ratio = 2: best validation error" in done.stdout
+    done = command(*given)
+    assert done.code == 0, done
+    assert "baseline is trained once and stands for all values" in done.err
+    assert "poisson, key_ratio = 2: best validation error" in done.out
     again = json.loads(command(*given, "--json").out)
     assert [(row["variant"], row["swept"]) for row in again["rows"]] == [
         (variant, {"model.size.key_ratio": ratio})
@@ -285,13 +285,13 @@ def test_a_sweep_is_trained_audited_evaluated_and_reported(
     assert "must be the run poisson untied-ln key_ratio=2 seed 0, got poisson untied-ln" in told
 
 
-def test_a_study_ends_with_its_table(tmp_path: Path) -> None:
+def test_a_study_ends_with_its_table(tmp_path: Path, command: Command) -> None:
     given = ("study", "poisson", "--out", str(tmp_path / "s"), *TINY, "--seeds", "0")
     given += ("--variants", "baseline,mlp-only", "--parallel", "2")
     done = slipstream(*given)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 of 2 runs are finished" in done.stdout and "ratio to baseline" in done.stdout
-    found = json.loads(slipstream(*given, "--json").stdout)
+    found = json.loads(command(*given, "--json").out)
     assert [row["variant"] for row in found["rows"]] == ["baseline", "mlp-only"]
     assert found["rows"][0]["ratio"] == 1.0 and found["rows"][0]["seeds"] == [0]
     useless = found["rows"][0]["mean"] >= NOTHING  # after six steps
@@ -302,6 +302,6 @@ def test_a_study_ends_with_its_table(tmp_path: Path) -> None:
     records = RunFolder(checkpoint.parents[1]).records_file
     lines = records.read_text().splitlines(keepends=True)
     records.write_text("".join(line for line in lines if '"stop"' not in line))
-    failed = slipstream(*given)
-    assert failed.returncode == 1 and "poisson mlp-only seed 0: failed" in failed.stdout
-    assert "1 of 2 runs are finished" in failed.stdout
+    failed = command(*given)
+    assert failed.code == 1 and "poisson mlp-only seed 0: failed" in failed.out
+    assert "1 of 2 runs are finished" in failed.out
