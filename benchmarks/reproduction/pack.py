@@ -16,7 +16,10 @@ from pathlib import Path
 
 from slipstream.runs.prediction_file import read_prediction, write_prediction
 
-LEFT = ("checkpoints", "data", "model.safetensors", "lock", "log.txt")
+LEFT = (
+    "checkpoints", "data", "model.safetensors", "calibration.json", "likeness.safetensors", "lock",
+    "log.txt",
+)  # fmt: skip
 PAIR = ("baseline", "no-token-attention")
 
 
