@@ -16,8 +16,8 @@ from slipstream.core.runtime import generator
 from slipstream.physics.openfoam.airfoil_files import read_airfoil
 from slipstream.physics.openfoam.airfoils import FIVE, FOUR, Airfoil, Naca, naca
 from slipstream.physics.openfoam.c_grid import GridShape, make_grid
-from slipstream.physics.openfoam.cases import CaseFacts, check_range, check_solver
-from slipstream.physics.openfoam.convergence import Limits
+from slipstream.physics.openfoam.case_config import CaseConfig, check_ranges
+from slipstream.physics.openfoam.cases import CaseFacts
 from slipstream.physics.openfoam.poly_mesh import FAR, FRONT_AND_BACK, WALL, PolyMesh, extruded
 from slipstream.physics.openfoam.solver_setup import (
     SPALART_ALLMARAS,
@@ -38,11 +38,9 @@ CENTRE = (0.25, 0.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AirfoilFlow:
+class AirfoilFlow(CaseConfig):
     """Which samples there may be; all draws are uniform within the ranges. The chord is 1 m."""
 
-    rows: str = "surface"
-    """`surface`: the faces of the airfoil. `volume`: the cells of the mesh."""
     airfoils: tuple[str, ...] = ()
     """Numbers of NACA airfoils and paths of coordinate files, one of which each sample has; none:
     an airfoil of `family` is drawn."""
@@ -55,11 +53,8 @@ class AirfoilFlow:
     thickness: tuple[float, float] = (0.08, 0.18)
     """In chords."""
     incidence: tuple[float, float] = (-4.0, 8.0)
-    """In degrees, nose up."""
     speed: tuple[float, float] = (30.0, 90.0)
     """In m/s: with a viscosity of 1.5e-5, Reynolds numbers of 2 to 6 million."""
-    viscosity: float = 1.5e-5
-    """Kinematic, in m^2/s."""
     around: int = 128
     """Cells on the airfoil."""
     wake: int = 36
@@ -72,36 +67,24 @@ class AirfoilFlow:
     """Of the middle of the cells at the wall, as on a flat plate, from 10 to 300: the layer below
     is Spalding's law of the wall. What the solver found is kept with the case."""
     iterations: int = 400
-    """After so many it is looked whether the flow has converged, and after two and four times as
-    many where it has not."""
     residual: float = 1e-3
-    """At which all equations have converged."""
     steadiness: float = 5e-3
-    """How far Cd and Cl may range over the last iterations, relative to their size."""
     window: int = 100
-    """How many iterations these are."""
     seconds: float = 900.0
-    """The most that the solver may take."""
 
     def __post_init__(self) -> None:
-        check_choice("rows", self.rows, ("surface", "volume"))
+        super().__post_init__()
         check_choice("family", self.family, (FOUR, FIVE))
-        for name in ("camber", "position", "thickness", "incidence", "speed"):
-            check_range(name, getattr(self, name))
+        check_ranges(self, "camber", "position", "thickness")
         for end in (0, 1):
             Naca(self.camber[end], self.position[end], self.thickness[end], self.family)
         if not -20 <= self.incidence[0] <= self.incidence[1] <= 20:
             raise ValueError(f"incidence must lie in [-20, 20] degrees, got {self.incidence}")
-        check_solver(self)
         if not 10 <= self.y_plus <= 300:
             # With cells so thin that they lie below the arc of a face, as around the leading edge,
             # the steps of the solver alternate between two flows, and Cd by 10 %.
             raise ValueError(f"y_plus must be from 10 to 300, got {self.y_plus:g}")
         self.grid(self.speed[0])
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(self.residual, self.steadiness, self.window)
 
     def grid(self, speed: float) -> GridShape:
         """The grid for a speed, with the cells at the wall as high as `y_plus` says."""

@@ -24,8 +24,8 @@ from slipstream.physics.openfoam.body_mesh import (
     Box,
     write_mesh_dictionaries,
 )
-from slipstream.physics.openfoam.cases import CaseFacts, check_range, check_solver
-from slipstream.physics.openfoam.convergence import Limits
+from slipstream.physics.openfoam.case_config import CaseConfig
+from slipstream.physics.openfoam.cases import CaseFacts
 from slipstream.physics.openfoam.solver_setup import (
     K_OMEGA_SST,
     Coefficients,
@@ -46,11 +46,9 @@ _FREQUENCY = 24
 
 
 @dataclass(frozen=True, kw_only=True)
-class BodyFlow:
+class BodyFlow(CaseConfig):
     """Which samples there may be; all draws are uniform within the ranges."""
 
-    rows: str = "surface"
-    """`surface`: the faces of the body. `volume`: the cells of the mesh."""
     bodies: tuple[str, ...] = ()
     """Paths of closed surfaces in m (STL and other meshes), one of which each sample has; none: a
     smooth body of `families` is drawn."""
@@ -59,31 +57,19 @@ class BodyFlow:
     amplitude: float = 0.1
     """Root mean square of the logarithm of a body's radius over that of its ellipsoid."""
     incidence: tuple[float, float] = (-5.0, 5.0)
-    """In degrees, nose up."""
     speed: tuple[float, float] = (20.0, 40.0)
-    """In m/s."""
-    viscosity: float = 1.5e-5
-    """Kinematic, in m^2/s."""
     coarse: int = 10
     """Cells of the background on the length of the body."""
     level: int = 3
     """How often they are halved at the body."""
     iterations: int = 200
-    """After so many it is looked whether the flow has converged, and after two and four times as
-    many where it has not."""
     residual: float = 5e-3
-    """At which all equations have converged."""
     steadiness: float = 0.02
-    """How far Cd and Cl may range over the last iterations, relative to their size."""
     window: int = 50
-    """How many iterations these are."""
     seconds: float = 3600.0
-    """The most that a tool of OpenFOAM may take."""
 
     def __post_init__(self) -> None:
-        check_choice("rows", self.rows, ("surface", "volume"))
-        for name in ("incidence", "speed"):
-            check_range(name, getattr(self, name))
+        super().__post_init__()
         if not self.families:
             raise ValueError(f"families must name at least one of {', '.join(FAMILIES)}, got none")
         for family in self.families:
@@ -91,11 +77,6 @@ class BodyFlow:
         check_at_least("amplitude", self.amplitude, 0)
         check_whole("coarse", self.coarse, 1)
         check_whole("level", self.level, 1)
-        check_solver(self)
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(self.residual, self.steadiness, self.window)
 
 
 @dataclass(frozen=True, eq=False)

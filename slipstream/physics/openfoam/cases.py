@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from slipstream.core.checks import check_at_least, check_whole
 from slipstream.core.files import process_number, read_json, write_text
 from slipstream.core.locks import take_lock
-from slipstream.physics.openfoam.convergence import Limits, Outcome, not_converged, read_outcome
+from slipstream.physics.openfoam.case_config import CaseConfig
+from slipstream.physics.openfoam.convergence import Outcome, not_converged, read_outcome
 from slipstream.physics.openfoam.program import OpenFoam
 from slipstream.physics.openfoam.solver_setup import extend
 
@@ -32,20 +32,6 @@ FACTS = "case.json"
 _LOCK = ".lock"
 _LONGER = (1, 2, 4)
 """Times the usual number of iterations after which it is looked whether a flow has converged."""
-
-
-@runtime_checkable
-class CaseConfig(Protocol):
-    """What the configs of all generators have."""
-
-    @property
-    def rows(self) -> str: ...
-    @property
-    def iterations(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def limits(self) -> Limits: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,27 +51,6 @@ class CaseFacts:
 
 WriteCase = Callable[[Path, int], CaseFacts]
 """Writes all files of a sample's case into a folder."""
-
-
-def check_range(name: str, value: tuple[float, float]) -> None:
-    low, high = value
-    if not low <= high:
-        raise ValueError(f"{name} must be a range (low, high), got ({low}, {high})")
-
-
-def check_solver(config: Any) -> None:
-    """The numbers that all generators have; ValueError names the first that is out of range."""
-    check_whole("iterations", config.iterations, 10)
-    check_whole("window", config.window, 2)
-    if config.window > config.iterations:
-        raise ValueError(
-            f"window must be at most iterations, {config.iterations}, got {config.window}"
-        )
-    for name in ("viscosity", "y_plus", "residual", "steadiness", "seconds"):
-        if hasattr(config, name):
-            check_at_least(name, getattr(config, name), 1e-12)
-    if config.speed[0] <= 0:
-        raise ValueError(f"speed must be above 0 m/s, got {config.speed[0]}")
 
 
 @dataclass(frozen=True)
