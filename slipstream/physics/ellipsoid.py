@@ -33,16 +33,24 @@ def ellipsoid_velocity(axes: Tensor, freestream: Tensor, points: Tensor) -> Tens
 
 
 def demagnetising(axes: Tensor, confocal: Tensor) -> Tensor:
-    """alpha_i(k), (K, 3), by Gauss-Legendre quadrature in t with m = k + (c t / (1 - t))^2, which
-    makes the range finite and, with c near the axes, the integrand smooth."""
+    """alpha_i(k), (K, 3)."""
+    squares, weights = confocal_quadrature(axes, confocal)
+    return axes.prod() * (weights[..., None] / (squares * squares.prod(-1, True).sqrt())).sum(1)
+
+
+def confocal_quadrature(axes: Tensor, confocal: Tensor) -> tuple[Tensor, Tensor]:
+    """axes^2 + m, (K, Q, 3), and the weights of an integral over m from k to infinity, (K, Q).
+
+    By Gauss-Legendre quadrature in t with m = k + (c t / (1 - t))^2, which makes the range finite
+    and, with c near the axes, the integrand smooth.
+    """
     nodes, weights = numpy.polynomial.legendre.leggauss(_NODES)
     t = torch.as_tensor((nodes + 1) / 2).to(axes)
     weight = torch.as_tensor(weights / 2).to(axes)
     scale = (axes.square().mean() + confocal[:, None]).sqrt()  # (K, 1)
     root = scale * t / (1 - t)
-    squares = axes.square() + (confocal[:, None] + root.square())[..., None]  # (K, Q, 3)
-    jacobian = 2 * root * scale / (1 - t).square() * weight
-    return axes.prod() * (jacobian[..., None] / (squares * squares.prod(-1, True).sqrt())).sum(1)
+    squares = axes.square() + (confocal[:, None] + root.square())[..., None]
+    return squares, 2 * root * scale / (1 - t).square() * weight
 
 
 def confocal_parameter(axes: Tensor, points: Tensor) -> Tensor:

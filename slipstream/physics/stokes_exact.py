@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 
-import numpy
-import torch
 from torch import Tensor
 
 from slipstream.core.checks import check_shape
-from slipstream.physics.ellipsoid import confocal_parameter, demagnetising
-
-_NODES = 80
+from slipstream.physics.ellipsoid import (
+    confocal_parameter,
+    confocal_quadrature,
+    demagnetising,
+)
 
 
 def ellipsoid_drag(axes: Tensor, freestream: Tensor) -> Tensor:
@@ -57,15 +57,9 @@ def ellipsoid_stokes_flow(
 
 
 def chi(axes: Tensor, confocal: Tensor) -> Tensor:
-    """chi(k), (K, 1), by the quadrature of `demagnetising`."""
-    nodes, weights = numpy.polynomial.legendre.leggauss(_NODES)
-    t = torch.as_tensor((nodes + 1) / 2).to(axes)
-    weight = torch.as_tensor(weights / 2).to(axes)
-    scale = (axes.square().mean() + confocal[:, None]).sqrt()  # (K, 1)
-    root = scale * t / (1 - t)
-    squares = axes.square() + (confocal[:, None] + root.square())[..., None]  # (K, Q, 3)
-    jacobian = 2 * root * scale / (1 - t).square() * weight
-    return axes.prod() * (jacobian / squares.prod(-1).sqrt()).sum(1, keepdim=True)
+    """chi(k), (K, 1)."""
+    squares, weights = confocal_quadrature(axes, confocal)
+    return axes.prod() * (weights / squares.prod(-1).sqrt()).sum(1, keepdim=True)
 
 
 def _strength(axes: Tensor, freestream: Tensor) -> Tensor:
