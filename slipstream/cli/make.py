@@ -82,33 +82,23 @@ def make(
     if problem in foam.NAMES:
         if points is not None or where != "cpu":
             raise ValueError(f"{problem} must have neither --points nor --device, got one of them")
-        folder = cases or out.with_name(f"{out.name}-cases")
         source = foam.openfoam_source(
-            problem, samples=samples, seed=seed, cases=folder, settings=given, openfoam=openfoam
-        )
+            problem, samples=samples, seed=seed, settings=given, openfoam=openfoam,
+            cases=cases or out.with_name(f"{out.name}-cases"),
+        )  # fmt: skip
     elif cases or openfoam:
         raise ValueError(f"--cases and --openfoam must go with {', '.join(foam.NAMES)}")
     else:
         config = builtin_config(problem, given)
         source = builtin_source(
-            problem,
-            samples=samples,
-            points=_POINTS if points is None else points,
-            seed=seed,
-            device=where,
-            config=config,
-        )
+            problem, samples=samples, points=_POINTS if points is None else points, seed=seed,
+            device=where, config=config,
+        )  # fmt: skip
     with engine_for(on, workers=workers) as engine, ingest_bar(f"make {problem}") as show:
         summary = ingest(
-            source,
-            out,
-            seed=seed,
-            workers=workers,
-            threads=threads,
-            shard=part,
-            progress=show,
+            source, out, seed=seed, workers=workers, threads=threads, shard=part, progress=show,
             engine=engine,
-        )
+        )  # fmt: skip
     if meshes is not None:
         assert isinstance(config, Stokes), "checked above"
         with bar("meshes") as advance:

@@ -109,18 +109,7 @@ def study(
     done = [ending.cell.name for ending in endings if ending.status == "finished"]
     failures = {name: failure for name in done if (failure := curves[name].failure)}
     if as_json:
-        cells_json = [
-            {
-                "cell": e.cell.name,
-                "swept": dict(e.cell.swept),
-                "status": e.status,
-                "reason": e.reason,
-            }
-            for e in endings
-        ]
-        rows_json = [{**asdict(row), "swept": swept} for swept, row in rows]
-        output = {"rows": rows_json, "cells": cells_json, "failures": failures}
-        print(json.dumps(output, indent=2))
+        print(_json(rows, endings, failures))
     else:
         _print(rows, endings, out, failures)
     exit_unless_finished(endings)
@@ -145,6 +134,24 @@ def _whole_numbers(text: str) -> list[int]:
     if not all(part.isdecimal() for part in parts):
         raise ValueError(f"--seeds must be whole numbers with commas between, got {text!r}")
     return list(dict.fromkeys(map(int, parts)))
+
+
+def _json(
+    rows: Sequence[tuple[Mapping[str, Any], Row]],
+    endings: Sequence[Ending],
+    failures: Mapping[str, str],
+) -> str:
+    cells = [
+        {
+            "cell": ending.cell.name,
+            "swept": dict(ending.cell.swept),
+            "status": ending.status,
+            "reason": ending.reason,
+        }
+        for ending in endings
+    ]
+    shown = [{**asdict(row), "swept": swept} for swept, row in rows]
+    return json.dumps({"rows": shown, "cells": cells, "failures": failures}, indent=2)
 
 
 def _print(
