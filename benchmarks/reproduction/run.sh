@@ -17,8 +17,8 @@
 #   run.sh unpack FOLDER       the records of all runs, records.tar.xz, as files in FOLDER
 #   run.sh archive FOLDER      records.tar.xz anew from FOLDER, without its predictions
 #   run.sh report [FOLDER]     tables/ and figures/ from records.tar.xz, or from an unpacked FOLDER
-# PROBLEM is poisson, potential-flow-surface, potential-flow-volume or builtin-taylor-green; with
-# SIZE=cpu poisson, stokes-surface or openfoam-airfoil (OPTIONS are further ones of its `data make`).
+# PROBLEM is poisson, potential-flow-surface, potential-flow-volume, stokes-surface or
+# builtin-taylor-green; with SIZE=cpu poisson, stokes-surface or openfoam-airfoil (OPTIONS are further ones of its `data make`).
 # SIZE=cpu takes the settings in cpu/, two runs of one thread at a time, and the CPU: pair and others
 # of one problem take an hour of two cores. SIZE=paper is what it takes unless told.
 # WORK is where stores and studies go, MINUTES ends a piece in time, PARALLEL is runs at a time,
@@ -55,6 +55,7 @@ make_data() {
     cpu-*) samples=${SAMPLES:-400} points=${POINTS:-1024} more=(--workers "${CORES:-2}") ;;
     paper-poisson) samples=${SAMPLES:-2400} more=(--workers "${CORES:-8}" --set "number=[3,8]" --set "width=[0.05,0.2]") ;;
     paper-potential-flow-*) more=(--device "$device" --set inflow=varying --set "speed=[0.8,1.2]" --set panels=2000) ;;
+    paper-stokes-*) samples=${SAMPLES:-1200} points=${POINTS:-4096} more=(--workers "${CORES:-8}" --set inflow=varying --set "speed=[0.8,1.2]") ;;
     paper-taylor-green) samples=${SAMPLES:-400} points=${POINTS:-32768} more=(--device "$device") ;;
     esac
     # shellcheck disable=SC2086
