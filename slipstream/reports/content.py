@@ -85,7 +85,9 @@ class Scene:
     """Unit of the coordinates."""
     fields: tuple[SceneField, ...]
     normals: Array | None = None  # N 3
-    triangles: NDArray[np.int32] | None = None  # T 3, of a surface that is a mesh
+    triangles: NDArray[np.int32] | None = None  # T 3, of a surface
+    reconstructed: bool = False
+    """Whether the triangles were laid through the points for the picture, for want of a mesh."""
     wall_distance: Array | None = None  # N, of a volume: distance to the body in it
 
     @property

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from slipstream.core.checks import check_choice
 from slipstream.data.geometry import point_normals
 from slipstream.reports.content import Array
+from slipstream.reports.draw.blend import Blend, blend_of, unit
 from slipstream.reports.draw.raster import (
     Floats,
     Mask,
@@ -22,6 +23,7 @@ from slipstream.reports.draw.raster import (
     spacing,
     splat,
 )
+from slipstream.reports.draw.reconstruct import reconstructed
 from slipstream.reports.draw.style import with_unit
 
 AXES = ("x", "y", "z")
@@ -43,6 +45,8 @@ class Canvas:
     """How bright each pixel is, from 0 to 1."""
     grey: Mask | None = None
     """Pixels inside the body, painted grey."""
+    blend: Blend | None = None
+    """Of a body whose faces have corners of their own: which corners share their colours."""
     over: int = 1
     """Pixels averaged along each axis."""
     extent: tuple[float, float, float, float] | None = None
@@ -52,7 +56,8 @@ class Canvas:
 
     def image(self, values: Floats, colours: Colormap, norm: Normalize) -> Floats:
         """Red, green and blue of each pixel, white where nothing is; the lowest row is first."""
-        picture = self.raster.paint(np.asarray(values, np.float64))
+        values = np.asarray(values, np.float64)
+        picture = self.raster.paint(values if self.blend is None else self.blend.mean(values))
         rgb = colours(norm(np.ma.masked_invalid(picture)))[..., :3]
         if self.light is not None:
             rgb = rgb * (0.65 + 0.35 * self.light[..., None])
@@ -106,7 +111,8 @@ def surface_canvas(
     *,
     window: Array | None = None,
 ) -> Canvas:
-    """A body drawn by its triangles, or by discs around its points where it has no triangles.
+    """A body drawn by its triangles, else by triangles through its points, with colours linear in
+    each; by discs around the points where these make no surface, or normals are not known.
 
     `window` are points that the picture has room for, with the body's own: those of all bodies that
     are to be seen from one place at one scale.
@@ -118,19 +124,22 @@ def surface_canvas(
     margin = _LARGEST * float((high - low)[:2].max())
     shape, scale = _shape(high - low + 2 * margin, _OVER)
     positions = (turned - low + margin) * scale
+    if triangles is None and normals is not None:
+        triangles = reconstructed(coords, normals)
+    facing: Floats | None = None if normals is None else np.asarray(normals, np.float64) @ view.T
+    blend = None if triangles is None else blend_of(positions, triangles)
     if triangles is not None:
         raster = mesh(positions, triangles, shape)
-        facing: Floats = np.nan_to_num(point_normals(positions, triangles, lenient=True))
+        if facing is None:
+            facing = np.nan_to_num(point_normals(positions, triangles, lenient=True))
+            facing = unit(np.stack([blend.mean(own) for own in facing.T], 1)) if blend else facing
     else:
         radii = _reach(positions, shape)
-        if normals is None:
-            facing = estimate_normals(positions, radii)
-        else:
-            facing = np.asarray(normals, np.float64) @ view.T
+        facing = estimate_normals(positions, radii) if facing is None else facing
         raster = splat(positions, radii, shape, facing)
     lit = np.clip(np.where(facing[:, 2:] < 0, -facing, facing) @ _LIGHT, 0, 1)
     light = np.nan_to_num(raster.paint(lit), nan=1.0)
-    return Canvas(raster, light, over=_OVER, triad=view.T)
+    return Canvas(raster, light, blend=blend, over=_OVER, triad=view.T)
 
 
 def _shape(size: Floats, over: int = 1) -> tuple[tuple[int, int], float]:

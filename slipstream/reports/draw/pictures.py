@@ -239,6 +239,11 @@ def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
                 f"{scene.name}: truth and predictions on one colour scale, absolute errors below on"
                 " another; relative L1 errors are of this sample."
             )
+            if scene.reconstructed:
+                caption += (
+                    " The sample has points and no faces: those that are drawn were laid through"
+                    " the points, with colours linear in each."
+                )
             title = f"{scene.experiment}: {field.name}"
             title += f", sample {scene.sample}" if further else ""
             pictures.append(gallery.picture("field", title, caption, drawn, of=of))

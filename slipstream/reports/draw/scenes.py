@@ -13,6 +13,7 @@ from slipstream.data.store import Computed, Field
 from slipstream.evaluation.slices import Match, match_slices, point_entropy
 from slipstream.reports.content import Array, Scene, SceneField
 from slipstream.reports.draw.canvas import camera
+from slipstream.reports.draw.reconstruct import reconstructed
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.own_data import OWN, data_name
 from slipstream.runs.prediction_file import Prediction, read_prediction
@@ -66,7 +67,8 @@ def make_scene(predictions: Mapping[str, Prediction], *, data: str = "") -> Scen
     """The scene of predictions by variant, all at the same points; it is named by the data, if
     they are given, else by the experiment.
 
-    Where one of them has the faces of the surface, the scene has these instead of points.
+    Where one of them has the faces of the surface, the scene has these instead of points; else a
+    surface gets triangles through its points, if the points make one.
     """
     first = next(iter(predictions.values()))
     faced = next((one for one in predictions.values() if one.triangles is not None), first)
@@ -75,7 +77,11 @@ def make_scene(predictions: Mapping[str, Prediction], *, data: str = "") -> Scen
     unit = schema.coords[0].unit
     fields = tuple(_scene_field(field, predictions, shown) for field in schema.targets)
     normals = _computed(first, "normals", shown)
+    coords = _in_space(first.coords) if faced.corners is None else faced.corners.numpy()
     triangles = None if faced.triangles is None else faced.triangles.numpy()
+    laid = triangles is None and normals is not None
+    if triangles is None and normals is not None:
+        triangles = reconstructed(coords, normals)
     is_volume = normals is None and triangles is None
     distances = _computed(first, "distance", shown)
     return Scene(
@@ -83,11 +89,12 @@ def make_scene(predictions: Mapping[str, Prediction], *, data: str = "") -> Scen
         experiment=first.experiment,
         sample=first.sample,
         kind="volume" if is_volume else "surface",
-        coords=_in_space(first.coords) if faced.corners is None else faced.corners.numpy(),
+        coords=coords,
         unit=unit,
         fields=fields,
         normals=normals,
         triangles=triangles,
+        reconstructed=laid and triangles is not None,
         wall_distance=None if distances is None else distances[:, 0],
     )
 

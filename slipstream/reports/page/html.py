@@ -169,7 +169,7 @@ def pack_scene(scene: Scene) -> dict[str, Any]:
         "count": len(scene.coords),
         "coords": [pack(axis) for axis in np.asarray(scene.coords).T],
         "normals": None if scene.normals is None else _packed_normals(scene.normals),
-        "triangles": None if scene.triangles is None else _base64(scene.triangles, "<u4"),
+        "triangles": None if scene.triangles is None else _packed_triangles(scene),
         "fields": [_packed_field(field) for field in scene.fields],
     }
 
@@ -214,6 +214,11 @@ def pack(values: Array) -> dict[str, Any]:
     step = (high - low) / LAST_CODE or 1.0  # a constant has no range: every code is 0
     codes = np.rint((np.where(finite, exact, low) - low) / step)
     return {"low": low, "high": high, "codes": _base64(np.where(finite, codes, NOT_FINITE), "<u2")}
+
+
+def _packed_triangles(scene: Scene) -> str:
+    """In 16 bits where these are enough for the numbers of the points."""
+    return _base64(np.asarray(scene.triangles), "<u4" if len(scene.coords) > 65535 else "<u2")
 
 
 def _packed_normals(normals: Array) -> str:

@@ -98,8 +98,8 @@ class Renderer {
       this.attribute(POSITION, scene.positions, 3),
       this.attribute(RADIUS, scene.spacing.map((far) => far * size), 1),
     ];
-    if (scene.normals) {
-      this.held.push(this.attribute(NORMAL, Float32Array.from(scene.normals), 3));
+    if (scene.facing) {
+      this.held.push(this.attribute(NORMAL, Float32Array.from(scene.facing), 3));
     }
     gl.enableVertexAttribArray(CODE);
     this.codes = [0, 1, 2].map(() => gl.createBuffer());
@@ -116,7 +116,7 @@ class Renderer {
   loadValues(panel, values) {
     const { gl } = this;
     gl.bindBuffer(gl.ARRAY_BUFFER, this.codes[panel]);
-    gl.bufferData(gl.ARRAY_BUFFER, values.codes, gl.STATIC_DRAW);
+    gl.bufferData(gl.ARRAY_BUFFER, this.scene.drawnCodes(values), gl.STATIC_DRAW);
   }
 
   resize(width, height) {

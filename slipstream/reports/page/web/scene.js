@@ -35,7 +35,7 @@ class Scene {
     Object.assign(this, { kind: packed.kind, unit: packed.unit, count: packed.count });
     this.axes = packed.coords.map((axis) => new Values(axis));
     this.normals = packed.normals && new Int8Array(bytesOf(packed.normals).buffer);
-    this.triangles = packed.triangles && new Uint32Array(bytesOf(packed.triangles).buffer);
+    this.triangles = packed.triangles && trianglesOf(packed);
     this.fields = packed.fields.map(decodeField);
     this.extents = this.axes.map((axis) => axis.high - axis.low);
     this.centre = this.axes.map((axis) => (axis.high + axis.low) / 2);
@@ -43,6 +43,45 @@ class Scene {
     this.positions = this.centred();
     this.spacing = spacingOf(this.positions, this.count);
     this.typicalSpacing = median(this.spacing);
+    // Of faces: normals for the light, and which corners share their colours.
+    this.shares = this.triangles && sharesOf(this.positions, this.triangles);
+    this.facing = this.triangles ? this.smoothNormals() : this.normals;
+  }
+
+  // The given normals, else the means over the faces at each point.
+  smoothNormals() {
+    if (this.normals) return Float32Array.from(this.normals);
+    const sums = new Float32Array(this.count * 3);
+    const faces = faceNormals(this.positions, this.triangles);
+    this.triangles.forEach((point, k) => {
+      const face = Math.floor(k / 3) * 3;
+      for (let a = 0; a < 3; a += 1) sums[point * 3 + a] += faces[face + a];
+    });
+    if (!this.shares) return sums;
+    const { starts, others } = this.shares;
+    return sums.map((sum, at) => {
+      const [i, a] = [Math.floor(at / 3), at % 3];
+      let total = sum;
+      for (let k = starts[i]; k < starts[i + 1]; k += 1) total += sums[others[k] * 3 + a];
+      return total;
+    });
+  }
+
+  // What is drawn of some values: their codes, or the means of corners that share their colours.
+  drawnCodes(values) {
+    if (!this.shares) return values.codes;
+    const { starts, others } = this.shares;
+    const { codes } = values;
+    return codes.map((code, i) => {
+      if (code === NOT_FINITE) return code;
+      let [sum, count] = [code, 1];
+      for (let k = starts[i]; k < starts[i + 1]; k += 1) {
+        if (codes[others[k]] === NOT_FINITE) continue;
+        sum += codes[others[k]];
+        count += 1;
+      }
+      return Math.round(sum / count);
+    });
   }
 
   // Around the origin, in a sphere of radius one.
@@ -80,6 +119,54 @@ class Scene {
   get flat() {
     return Math.min(...this.extents) < 0.01 * Math.max(...this.extents);
   }
+}
+
+function trianglesOf({ triangles, count }) {
+  const { buffer } = bytesOf(triangles);
+  return count > 65535 ? new Uint32Array(buffer) : Uint32Array.from(new Uint16Array(buffer));
+}
+
+// Normals of faces, their lengths being twice the areas.
+function faceNormals(positions, triangles) {
+  const normals = new Float32Array(triangles.length);
+  for (let t = 0; t < triangles.length; t += 3) {
+    const [a, b, c] = [0, 1, 2].map((k) => triangles[t + k] * 3);
+    const [u, v] = [b, c].map((end) => [0, 1, 2].map((k) => positions[end + k] - positions[a + k]));
+    normals[t] = u[1] * v[2] - u[2] * v[1];
+    normals[t + 1] = u[2] * v[0] - u[0] * v[2];
+    normals[t + 2] = u[0] * v[1] - u[1] * v[0];
+  }
+  return normals;
+}
+
+// Faces with a value each have corners of their own. Those at the same place share their colours,
+// unless their faces are turned by more than 60 degrees. Nothing where faces share their corners.
+function sharesOf(positions, triangles) {
+  if (triangles.length !== positions.length / 3) return null;
+  const faces = faceNormals(positions, triangles);
+  const faceOf = new Uint32Array(triangles.length);
+  triangles.forEach((point, k) => {
+    faceOf[point] = Math.floor(k / 3) * 3;
+  });
+  const places = new Map();
+  for (let i = 0; i < triangles.length; i += 1) {
+    const key = positions.subarray(i * 3, i * 3 + 3).join();
+    if (places.has(key)) places.get(key).push(i);
+    else places.set(key, [i]);
+  }
+  const normal = (i) => faces.subarray(faceOf[i], faceOf[i] + 3);
+  const alike = (i, j) => {
+    const [n, m] = [normal(i), normal(j)];
+    return dot(n, m) > 0.5 * Math.sqrt(dot(n, n) * dot(m, m));
+  };
+  const starts = new Uint32Array(triangles.length + 1);
+  const others = [];
+  for (let i = 0; i < triangles.length; i += 1) {
+    const here = places.get(positions.subarray(i * 3, i * 3 + 3).join());
+    for (const j of here) if (j !== i && alike(i, j)) others.push(j);
+    starts[i + 1] = others.length;
+  }
+  return { starts, others: Uint32Array.from(others) };
 }
 
 function decodeField(packed) {

@@ -89,7 +89,7 @@ void main() {
   colour = naming ? nameColour() : coloured(value, broken, lightOf(facing, eye.z));
 }`;
 
-// A mesh without normals is lit by those of its triangles.
+// Colours and normals are linear within a triangle. At a sharp edge it is lit by its own normal.
 const TRIANGLE = `#version 300 es
 precision highp float;
 in float value;
@@ -99,7 +99,9 @@ in vec3 eye;
 out vec4 colour;
 ${COLOUR}
 void main() {
-  vec3 normal = dot(facing, facing) > 0.0 ? facing : cross(dFdx(eye), dFdy(eye));
+  vec3 flatly = normalize(cross(dFdx(eye), dFdy(eye)));
+  bool smoothly = abs(dot(facing, flatly)) > 0.5 * length(facing) && dot(facing, facing) > 0.0;
+  vec3 normal = smoothly ? facing : flatly;
   colour = coloured(value, broken, lightOf(normal, eye.z));
 }`;
 
