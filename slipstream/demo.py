@@ -1,28 +1,43 @@
 """A complete study in minutes on two CPU cores: data, training, evaluation, audit, report page.
 
-    OUT/study/          potential flow past smooth bodies, four variants
-    OUT/report.html     the errors of the variants, and what follows from them
+    OUT/study/              potential flow past smooth bodies, four variants
+    OUT/study/times.json    how long solver and model take for the body that is pictured
+    OUT/report.html         a body, the errors of the variants, and what follows from them
 
-Every part keeps existing results: the same call after an interruption continues.
+Every part keeps existing results: the same call after an interruption continues. The quick demo is
+the same with less of everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+
+import torch
 
 from slipstream.audit.certificate import Certificate, write_certificate
 from slipstream.audit.study_audit import certify
-from slipstream.core.runtime import available_cores
+from slipstream.core.runtime import available_cores, device_name
 from slipstream.evaluation.against_yardsticks import yardsticks_of
-from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs
+from slipstream.evaluation.predict_sample import predict_whole
+from slipstream.evaluation.run_evaluation import EvaluationRequest, evaluate_runs, open_data_of
 from slipstream.evaluation.summary import Summary, summarise
 from slipstream.experiments import SMALL, potential_flow_surface
-from slipstream.models.variants import BASELINE
+from slipstream.inference.calibrate import CalibrationRequest, calibrate, lacks_calibration
+from slipstream.models.variants import BASELINE, Size
+from slipstream.physics.builtin import builtin_config, builtin_source
 from slipstream.reports.content import Report
+from slipstream.reports.study.gather import RunData, gather
+from slipstream.reports.study.opening_facts import shown_run
+from slipstream.reports.study.times import Times, write_times
+from slipstream.runs.calibration_file import write_calibration
 from slipstream.runs.config import BuiltinData, ModelConfig, OptimConfig, RunConfig
-from slipstream.runs.evaluation_file import Protocol, Yardstick
+from slipstream.runs.evaluation_file import Evaluation, Protocol, Yardstick
+from slipstream.runs.model_file import load_model
 from slipstream.training.study import (
     Ending,
     Resources,
@@ -36,6 +51,13 @@ HEADLINE = (BASELINE, "no-token-attention")
 """The variants that are trained with two seeds, for a first idea of the scatter."""
 OTHERS = ("slice-once", "mlp-only")
 REPEATS = 6
+CALLS = 5
+"""Of solver and model each; the shortest counts, as other programs may take the machine's time."""
+QUICK = (
+    "This is the quick demo: few bodies, a small model, short training. Its numbers show what a"
+    " report holds; they decide nothing beyond what they support. `slipstream demo` without --quick"
+    " trains longer, with more bodies and seeds."
+)
 WatchStudy = Callable[[Sequence[StudyCell], int], None]
 
 
@@ -50,6 +72,39 @@ class DemoResult:
     """What needs no model, on the same samples."""
     certificate: Certificate | None = None
     report: Report | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a demo trains and measures."""
+
+    config: RunConfig
+    twice: tuple[str, ...] = HEADLINE
+    once: tuple[str, ...] = OTHERS
+    repeats: int = REPEATS
+    notice: str = ""
+    """What a reader must know before all numbers."""
+
+
+def quick_plan(seed: int = 0) -> Plan:
+    """The demo with less of everything: some 30 CPU seconds."""
+    config = demo_config(seed, 600)
+    builtin = config.data.builtin
+    assert builtin is not None
+    fewer = replace(
+        builtin,
+        samples={"train": 96, "val": 16, "test": 16},
+        points=2048,
+        settings={**builtin.settings, "panels": 320},
+    )
+    config = replace(
+        config,
+        data=replace(config.data, builtin=fewer, points=128),
+        model=ModelConfig(size=Size(layers=2, width=32, heads=4, slices=16)),
+        optim=replace(config.optim, learning_rate=4e-3),
+        evaluate_every=100,
+    )
+    return Plan(config, twice=(), once=(*HEADLINE, "mlp-only"), repeats=2, notice=QUICK)
 
 
 def demo_config(seed: int = 0, steps: int | None = None) -> RunConfig:
@@ -73,14 +128,14 @@ def demo_config(seed: int = 0, steps: int | None = None) -> RunConfig:
     )
 
 
-def demo_cells(config: RunConfig, out: Path) -> list[StudyCell]:
-    study = out / "study"
-    first = make_cells([config], HEADLINE, (config.seed, config.seed + 1), study)
-    return first + make_cells([config], OTHERS, (config.seed,), study)
+def demo_cells(plan: Plan, out: Path) -> list[StudyCell]:
+    config, study = plan.config, out / "study"
+    first = make_cells([config], plan.twice, (config.seed, config.seed + 1), study)
+    return first + make_cells([config], plan.once, (config.seed,), study)
 
 
 def run_demo(
-    config: RunConfig,
+    plan: Plan,
     out: Path,
     *,
     device: str = "cpu",
@@ -89,11 +144,11 @@ def run_demo(
 ) -> DemoResult:
     """All parts in order; `say` is called with what begins. Stops early if a run is unfinished."""
     out.mkdir(parents=True, exist_ok=True)
-    study = out / "study"
+    config, study = plan.config, out / "study"
     builtin = config.data.builtin
     assert builtin is not None
     say(f"Data: {sum(builtin.samples.values())} bodies, {builtin.points} points each")
-    cells = prepare_study(demo_cells(config, out), study)
+    cells = prepare_study(demo_cells(plan, out), study)
     on_cpu = device == "cpu"
     resources = Resources(device=device, parallel=min(2, available_cores()) if on_cpu else 1)
     say(f"Training: {len(cells)} runs of {config.steps} steps")
@@ -101,14 +156,85 @@ def run_demo(
     if any(ending.status != "finished" for ending in endings):
         return DemoResult(endings)
     say("Evaluation on the test split, and audit")
-    request = EvaluationRequest(protocol=Protocol(repeats=REPEATS), device=device)
+    request = EvaluationRequest(protocol=Protocol(repeats=plan.repeats), device=device)
     evaluations = evaluate_runs([cell.folder for cell in cells], request)
     certificate = certify(study)
     write_certificate(certificate, study)
+    say("Times of solver and model, and calibration")
+    _measure_shown(gather([study]).runs, evaluations, study, device)
     say("Report")
     from slipstream.reports.write import write_report  # here: matplotlib takes a second to import
 
     title = "Does a Transolver need a Transformer? Potential flow past smooth bodies"
-    report = write_report([study], out, title=title)
+    report = write_report([study], out, title=title, notice=plan.notice)
     yardsticks = yardsticks_of(evaluations)
     return DemoResult(endings, tuple(summarise(evaluations)), yardsticks, certificate, report)
+
+
+def _measure_shown(
+    runs: Sequence[RunData], evaluations: Sequence[Evaluation], study: Path, device: str
+) -> None:
+    """Times and calibration of the model that the report begins with, on the sample it shows."""
+    sample = evaluations[0].pictures[0]
+    run = shown_run(runs, sample)
+    if run is None:
+        return
+    write_times(study, measure_times(run, sample, device))
+    wanted = CalibrationRequest(device=device)
+    if lacks_calibration(run.folder, wanted):
+        write_calibration([run.folder.path], calibrate([run.folder], wanted))
+
+
+def measure_times(run: RunData, sample: str, device: str) -> Times:
+    """Solve a sample of a run on built-in data again, and predict it, both on one core of a CPU.
+
+    After one call of each to warm up the two are called in turns.
+    """
+    trained = load_model(run.folder.path, device=device)
+    store, data = open_data_of(trained, None, run.folder), run.config.data
+    assert data.builtin is not None and data.problem is not None and run.evaluation is not None
+    settings = builtin_config(data.problem, data.builtin.settings)
+    solver = builtin_source(
+        data.problem,
+        samples=sum(data.builtin.samples.values()),
+        points=data.builtin.points,
+        seed=data.builtin.seed,
+        config=settings,
+    )
+    protocol = run.evaluation.protocol
+    seconds: dict[str, list[float]] = {"solver": [], "model": []}
+    with _one_thread():
+        name = device_name(trained.device)
+        for _ in range(1 + CALLS):
+            seconds["solver"].append(_timed(lambda: solver.read(sample)))
+            seconds["model"].append(_timed(lambda: predict_whole(trained, store, sample, protocol)))
+    return Times(
+        experiment=run.config.experiment,
+        sample=sample,
+        variant=run.variant,
+        seed=run.config.seed,
+        weights=run.evaluation.weights,
+        points=data.builtin.points,
+        solver=f"a panel method with at most {settings.panels} panels, a quick one",
+        solver_seconds=min(seconds["solver"][1:]),
+        model_seconds=min(seconds["model"][1:]),
+        calls=CALLS,
+        device=name,
+        date=datetime.now(UTC).date().isoformat(),
+    )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _timed(call: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun

@@ -13,44 +13,67 @@ from slipstream.cli.evaluation_tables import errors_table, print_whole
 from slipstream.cli.study import exit_unless_finished, study_bar
 from slipstream.cli.terminal import say
 from slipstream.core.runtime import pick_device
-from slipstream.demo import DemoResult, demo_config, run_demo
+from slipstream.demo import DemoResult, Plan, demo_cells, demo_config, quick_plan, run_demo
 from slipstream.reports.content import PAGE
 
 
 def demo(
     out: Annotated[
-        Path, typer.Option(help="Folder for all files; results already in it are kept.")
-    ] = Path("out/demo"),
+        Path | None,
+        typer.Option(
+            help="Folder for all files, out/demo (or out/demo-quick) if not given; results already"
+            " in it are kept."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of data, initial values, sample order.")] = 0,
-    steps: Annotated[int, typer.Option(help="Training steps per run.")] = demo_config().steps,
+    steps: Annotated[
+        int | None,
+        typer.Option(help=f"Training steps per run, {demo_config().steps} if not given."),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Under a minute: fewer bodies and variants, a smaller model."),
+    ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or auto.")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Flow past random bodies, solved exactly; four variants trained, tested, audited, reported.
 
-    A few minutes on two CPU cores. Ends with a page to open in a browser: tables, curves and the
-    fields on a body in 3D.
+    A few minutes on two CPU cores, under one with --quick. Ends with a page to open in a browser: a
+    body that no model has learned from, tables, curves and fields in 3D.
 
     Example: slipstream demo --out out/demo
     """
     pick_device(device)
-    config = demo_config(seed, steps)
-    with study_bar(6) as watch:
-        result = run_demo(config, out, device=device, watch=watch, say=_say)
+    plan = _plan(seed, steps, quick)
+    out = out or Path("out/demo-quick" if quick else "out/demo")
+    if plan.notice:
+        say(plan.notice, error=True)
+    with study_bar(len(demo_cells(plan, out))) as watch:
+        result = run_demo(plan, out, device=device, watch=watch, say=_say)
     if as_json:
-        print(json.dumps(_json(result, out), indent=2))
+        print(json.dumps({"quick": quick, **_json(result, out)}, indent=2))
     else:
-        _print(result, out)
+        _print(result, out, plan.notice)
     exit_unless_finished(result.endings)
     if result.certificate is not None and not result.certificate.holds:
         raise typer.Exit(1)
+
+
+def _plan(seed: int, steps: int | None, quick: bool) -> Plan:
+    """ValueError for options that contradict each other."""
+    if quick and steps is not None:
+        raise ValueError(
+            f"steps must not be given with --quick, which has its own, got --steps {steps}"
+        )
+    return quick_plan(seed) if quick else Plan(demo_config(seed, steps))
 
 
 def _say(sentence: str) -> None:
     say(f"{sentence} ...", error=True)
 
 
-def _print(result: DemoResult, out: Path) -> None:
+def _print(result: DemoResult, out: Path, notice: str) -> None:
     for ending in result.endings:
         if ending.status != "finished":
             say(f"{ending.cell.name}: {ending.status}: {ending.reason or 'interrupted'}")
@@ -64,6 +87,8 @@ def _print(result: DemoResult, out: Path) -> None:
         say(f"Note: {problem}.")
     say(f"{result.certificate.verdict}.")
     say(*result.report.conclusion.split("\n"))
+    if notice:
+        say(notice)
     say(f"Report: {out / PAGE}")
 
 

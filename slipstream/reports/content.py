@@ -95,6 +95,37 @@ class Scene:
         return tuple(self.fields[0].predictions)
 
 
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One picture of the opening, with its colour bar."""
+
+    title: str
+    note: str
+    png: bytes
+    colours: tuple[str, ...]
+    """Of the colour bar, from low to high, at equal distances."""
+    ticks: tuple[str, str, str]
+    """The numbers at the bar's ends and in its middle."""
+    label: str
+    """The quantity."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    number: str
+    text: str
+    """What the number is; the sentence begins with the number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What a report begins with: a sample that no model has learned from."""
+
+    caption: str
+    panels: tuple[Panel, ...]
+    facts: tuple[Fact, ...]
+
+
 @dataclass(frozen=True)
 class RunCard:
     """A run as the page shows it."""
@@ -137,6 +168,10 @@ class Report:
     definitions: tuple[Definition, ...] = ()
     problems: tuple[str, ...] = field(default=())
     """What is missing or failed, a sentence each."""
+    opening: Opening | None = None
+    """None where no run has predictions."""
+    notice: str = ""
+    """What a reader must know before all numbers."""
 
 
 @dataclass(frozen=True)

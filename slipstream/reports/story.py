@@ -12,6 +12,7 @@ from slipstream.core.runtime import versions
 from slipstream.evaluation.summary import definition_of
 from slipstream.reports.content import Definition, Picture, Report, RunCard, Section, Table
 from slipstream.reports.draw import pictures
+from slipstream.reports.draw.opening import make_opening
 from slipstream.reports.draw.pictures import Gallery
 from slipstream.reports.draw.scenes import read_scenes
 from slipstream.reports.study.claims_table import claims_tables
@@ -49,12 +50,14 @@ def make_report(
     conclusion: str,
     bench: Sequence[Mapping[str, Any]] = (),
     folder: Path | None = None,
+    notice: str = "",
 ) -> Report:
     """The report of a study; figures are also written into `folder`, as SVG and PNG."""
     runs, problems = gathered.runs, list(gathered.problems)
     gallery = Gallery(folder)
     compared = [run for group in main_groups(runs) for run in group.compared]
     scenes = read_scenes(compared, problems)
+    opening = make_opening(compared, scenes, problems)
     all_tables = [*study_tables(runs), *insight_tables(runs), *system_tables(bench)]
     all_tables += [*data_tables(runs), *claims_tables(runs)]
     left_out = _OF_VARIANTS if one_variant(runs) else ()
@@ -84,6 +87,8 @@ def make_report(
         runs=tuple(_card(run) for run in runs),
         definitions=tuple(_definitions(runs)),
         problems=tuple(problems),
+        opening=opening,
+        notice=notice,
     )
 
 

@@ -24,9 +24,16 @@ from slipstream.reports.study.system_tables import read_bench
 
 
 def write_report(
-    paths: Sequence[Path], out: Path, *, bench: Sequence[Path] = (), title: str = ""
+    paths: Sequence[Path],
+    out: Path,
+    *,
+    bench: Sequence[Path] = (),
+    title: str = "",
+    notice: str = "",
 ) -> Report:
     """Write the report of the studies or runs in some folders into `out`, and return it.
+
+    `notice` is what the page says before all numbers.
 
     Raises ValueError where no run can be read.
     """
@@ -39,6 +46,7 @@ def write_report(
         conclusion=conclusion,
         bench=read_bench(bench),
         folder=out / "figures",
+        notice=notice,
     )
     write_tables(tables_of(report), out / "tables")
     write_page(report, out / PAGE)

@@ -54,6 +54,13 @@ class Canvas:
     note: str = ""
     triad: Floats | None = None  # 3 3, the axes as (right, up, towards the viewer)
 
+    @property
+    def cover(self) -> Floats:
+        """The share of each pixel of the image where something is."""
+        covered = self.raster.covered if self.grey is None else self.raster.covered | self.grey
+        rows, columns = (size // self.over for size in covered.shape)
+        return covered.reshape(rows, self.over, columns, self.over).mean((1, 3))
+
     def image(self, values: Floats, colours: Colormap, norm: Normalize) -> Floats:
         """Red, green and blue of each pixel, white where nothing is; the lowest row is first."""
         values = np.asarray(values, np.float64)
@@ -110,6 +117,7 @@ def surface_canvas(
     triangles: NDArray[np.int32] | None = None,
     *,
     window: Array | None = None,
+    columns: int = _COLUMNS,
 ) -> Canvas:
     """A body drawn by its triangles, else by triangles through its points, with colours linear in
     each; by discs around the points where these make no surface, or normals are not known.
@@ -122,7 +130,7 @@ def surface_canvas(
     turned, edges = np.asarray(coords, np.float64) @ view.T, held @ view.T
     low, high = edges.min(0), edges.max(0)
     margin = _LARGEST * float((high - low)[:2].max())
-    shape, scale = _shape(high - low + 2 * margin, _OVER)
+    shape, scale = _shape(high - low + 2 * margin, _OVER, columns)
     positions = (turned - low + margin) * scale
     if triangles is None and normals is not None:
         triangles = reconstructed(coords, normals)
@@ -142,10 +150,10 @@ def surface_canvas(
     return Canvas(raster, light, blend=blend, over=_OVER, triad=view.T)
 
 
-def _shape(size: Floats, over: int = 1) -> tuple[tuple[int, int], float]:
+def _shape(size: Floats, over: int = 1, columns: int = _COLUMNS) -> tuple[tuple[int, int], float]:
     """Rows and columns for a picture of this width and height, and pixels per unit."""
-    scale = _COLUMNS / max(float(size[0]), 1e-30)
-    return (over * max(1, round(scale * float(size[1]))), over * _COLUMNS), over * scale
+    scale = columns / max(float(size[0]), 1e-30)
+    return (over * max(1, round(scale * float(size[1]))), over * columns), over * scale
 
 
 def section_canvas(

@@ -17,7 +17,7 @@ from slipstream.reports.draw import figures
 from slipstream.reports.draw.coefficients import CoefficientPairs, coefficient_scatter
 from slipstream.reports.draw.fields import field_figure, slice_figure
 from slipstream.reports.draw.figures import FieldRatio, LayerEntropy
-from slipstream.reports.draw.scenes import match_runs
+from slipstream.reports.draw.scenes import match_runs, section_of
 from slipstream.reports.draw.style import literal, save, svg_text
 from slipstream.reports.draw.sweeps import SweepPoint, sweep_figure
 from slipstream.reports.study.gather import RunData
@@ -32,9 +32,6 @@ from slipstream.reports.study.sweep_tables import (
 from slipstream.reports.study.system_tables import system_points
 from slipstream.runs.evaluation_file import Evaluation
 from slipstream.runs.sweep import value_text
-
-_NEAR_WALL = 0.05
-"""Share of the points, those with the smallest distance, that count as lying at the wall."""
 
 _FIXED = ("ratios", "curves", "controls", "depth", "locality", "systems", "coefficients")
 NAMES = (*_FIXED, "depth-*", "sweep-*", "field-*", "entropy-*", "slices-*")
@@ -231,7 +228,7 @@ def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
     for scene in scenes:
         further = scene.experiment in experiments
         experiments.add(scene.experiment)
-        axis, position = _section(scene)
+        axis, position = section_of(scene)
         for field in scene.fields:
             drawn = field_figure(scene, field.name, scene.variants, axis=axis, position=position)
             of = [scene.experiment, field.name.strip("|"), *([scene.sample] if further else [])]
@@ -248,21 +245,6 @@ def field_pictures(scenes: Iterable[Scene], gallery: Gallery) -> list[Picture]:
             title += f", sample {scene.sample}" if further else ""
             pictures.append(gallery.picture("field", title, caption, drawn, of=of))
     return pictures
-
-
-def _section(scene: Scene) -> tuple[str | None, float | None]:
-    """Axis and position of the section through a scene.
-
-    With distances to a wall the plane is that of x, along the stream, and z, upwards, at the y
-    where most points near the wall are. Without, both are None: the middle of the shortest axis.
-    """
-    if scene.wall_distance is None:
-        return None, None
-    across = scene.coords[:, 1]
-    near = across[scene.wall_distance <= np.quantile(scene.wall_distance, _NEAR_WALL)]
-    counts, edges = np.histogram(near, bins=20)
-    fullest = int(counts.argmax())
-    return "y", float(edges[fullest : fullest + 2].mean())
 
 
 def slice_pictures(runs: Sequence[RunData], gallery: Gallery) -> list[Picture]:

@@ -102,9 +102,7 @@ def _stars(points: Floats, normals: Floats, near: Whole) -> Iterator[Whole]:
         yield np.stack([own[rows], *pair], 1)
 
 
-def _laid_out(
-    points: Floats, normals: Floats, own: Whole, near: Whole
-) -> tuple[Floats, Floats]:
+def _laid_out(points: Floats, normals: Floats, own: Whole, near: Whole) -> tuple[Floats, Floats]:
     """The neighbours in the tangent plane of each point, inverted at the unit circle round it.
 
     A neighbour keeps its direction, and has the distance along the arc of a circle with both

@@ -21,6 +21,8 @@ from slipstream.runs.prediction_file import Prediction, read_prediction
 MOST_POINTS = 40_000
 """Points kept of a scene without faces, all of which the page holds."""
 SLICE_PAIRS = 3
+_NEAR_WALL = 0.05
+"""Share of the points, those with the smallest distance, that count as lying at the wall."""
 Shown = slice | Tensor
 """Which points of a prediction a scene has."""
 
@@ -147,6 +149,21 @@ def _known(error: float | None) -> float:
 
 def _length(values: Array) -> Array:
     return values[:, 0] if values.shape[1] == 1 else np.linalg.norm(values, axis=1)
+
+
+def section_of(scene: Scene) -> tuple[str | None, float | None]:
+    """Axis and position of the section through a scene.
+
+    With distances to a wall the plane is that of x, along the stream, and z, upwards, at the y
+    where most points near the wall are. Without, both are None: the middle of the shortest axis.
+    """
+    if scene.wall_distance is None:
+        return None, None
+    across = scene.coords[:, 1]
+    near = across[scene.wall_distance <= np.quantile(scene.wall_distance, _NEAR_WALL)]
+    counts, edges = np.histogram(near, bins=20)
+    fullest = int(counts.argmax())
+    return "y", float(edges[fullest : fullest + 2].mean())
 
 
 @dataclass(frozen=True, eq=False)

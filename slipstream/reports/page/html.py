@@ -33,7 +33,7 @@ _CLIPPED = 0.5
 """Percent of the values beyond each end of a colour scale: one spike must not grey the rest."""
 _ENLARGED = 1.4
 """Width of a figure on the page over its width on paper, whose small print suits no screen."""
-_STYLES = ("page.css", "blocks.css", "viewer.css", "small.css")
+_STYLES = ("page.css", "opening.css", "blocks.css", "viewer.css", "small.css")
 _PAGE_SCRIPTS = ("contents.js",)
 _VIEWER_SCRIPTS = (
     "scales.js",
@@ -85,6 +85,7 @@ def _templates() -> Environment:
         "paragraphs": _paragraphs,
         "picture_address": _picture_address,
         "picture_width": _picture_width,
+        "png_address": _png_address,
         "pretty": _pretty,
     }
     templates.tests["table"] = lambda item: isinstance(item, Table)
@@ -145,6 +146,10 @@ def _picture_address(picture: Picture) -> str:
             f"svg of picture {picture.name!r} must be an SVG document, got {picture.svg[:40]!r}"
         )
     return "data:image/svg+xml;base64," + base64.b64encode(picture.svg.encode()).decode()
+
+
+def _png_address(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
 def _picture_width(picture: Picture) -> int | None:

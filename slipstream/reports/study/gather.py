@@ -279,7 +279,7 @@ def _other_data(runs: Sequence[RunData]) -> Iterator[str]:
 def _counted(runs: Sequence[RunData]) -> str:
     """As "4 runs of 60 steps in studies/flow"."""
     steps = ", ".join(f"{n:,}" for n in sorted({run.config.steps for run in runs}))
-    folders = dict.fromkeys(_study_of(run.folder) or run.folder.path for run in runs)
+    folders = dict.fromkeys(study_of(run.folder) or run.folder.path for run in runs)
     count = f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}"
     return f"{count} of {steps} steps in {listed(folders)}"
 
@@ -431,7 +431,7 @@ def _why_unfinished(run: RunData) -> str:
 
 def _last_ending(run: RunData) -> Mapping[str, Any]:
     """The study's last record of how a try at this run ended; empty where there is none."""
-    study = _study_of(run.folder)
+    study = study_of(run.folder)
     file = study / "records.jsonl" if study else None
     if file is None or not file.is_file():
         return {}
@@ -442,6 +442,6 @@ def _last_ending(run: RunData) -> Mapping[str, Any]:
     return tries[-1] if tries else {}
 
 
-def _study_of(folder: RunFolder) -> Path | None:
+def study_of(folder: RunFolder) -> Path | None:
     """The folder of the study that a run lies in; None outside a study."""
     return next((above for above in folder.path.parents if (above / STUDY).is_file()), None)

@@ -1,0 +1,108 @@
+"""The picture that a report begins with: truth, prediction and where it is wrong, side by side.
+
+Each panel is a picture without ground, so that it suits a light page and a dark one.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import matplotlib.image
+import numpy as np
+from matplotlib.colors import Colormap, Normalize, to_hex
+
+from slipstream.reports.content import Opening, Panel, Scene, SceneField
+from slipstream.reports.draw.canvas import Canvas, section_canvas, surface_canvas
+from slipstream.reports.draw.fields import error_scale, value_scale
+from slipstream.reports.draw.raster import Floats
+from slipstream.reports.draw.scenes import section_of
+from slipstream.reports.draw.style import number, plain, with_unit
+from slipstream.reports.study.gather import RunData
+from slipstream.reports.study.opening_facts import noun_of, opening_facts, shown_run
+
+_COLUMNS = 560  # pixels across a panel
+_COLOURS = 9  # of a colour bar
+
+
+def make_opening(
+    runs: Sequence[RunData], scenes: Sequence[Scene], problems: list[str]
+) -> Opening | None:
+    """The opening of a report: the first sample, by the best model. None without predictions."""
+    if not scenes:
+        return None
+    scene = scenes[0]
+    own = [run for run in runs if run.config.experiment == scene.experiment]
+    run = shown_run(own, scene.sample)
+    if run is None or run.variant not in scene.variants:
+        return None
+    field = scene.fields[0]
+    facts = opening_facts(run, scene.sample, field.name.strip("|"), problems)
+    return Opening(_caption(scene, run, field), panels(scene, field, run.variant), facts)
+
+
+def _caption(scene: Scene, run: RunData, field: SceneField) -> str:
+    noun = noun_of(run)
+    text = (
+        f"{plain(field.name).capitalize()} on test {noun} {scene.sample} of {scene.experiment},"
+        f" which no model has learned from. The prediction is that of {run.variant} (seed"
+        f" {run.config.seed}), the model with the least validation error. Errors in per cent are"
+        f" sums of absolute errors over sums of absolute values."
+    )
+    if scene.reconstructed:
+        text += " The faces were laid through the sample's points for the picture."
+    if scene.kind == "volume":
+        text += " Shown is a section."
+    return text
+
+
+def panels(scene: Scene, field: SceneField, variant: str) -> tuple[Panel, ...]:
+    canvas = _canvas(scene)
+    seen = canvas.raster.shown
+    error = field.errors[variant]
+    values = value_scale(field.truth[seen])
+    wrong = error_scale([error[seen]])
+    label, relative = with_unit(field.name, field.unit), field.relative[variant]
+    shown = (
+        ("Truth", "by the solver", field.truth, values, label),
+        ("Prediction", f"by {variant}", field.predictions[variant], values, label),
+        ("Where it is wrong", f"error {100 * relative:.3g} %", error, wrong, f"error of {label}"),
+    )
+    return tuple(
+        Panel(title, note, _png(canvas, array, *scale), _colours(scale[0]), _ends(scale[1]), below)
+        for title, note, array, scale, below in shown
+    )
+
+
+def _canvas(scene: Scene) -> Canvas:
+    if scene.kind == "surface":
+        return surface_canvas(scene.coords, scene.normals, scene.triangles, columns=_COLUMNS)
+    axis, position = section_of(scene)
+    distance = scene.wall_distance
+    return section_canvas(
+        scene.coords, scene.unit, axis=axis, position=position, wall_distance=distance
+    )
+
+
+def _png(canvas: Canvas, values: Floats, colours: Colormap, norm: Normalize) -> bytes:
+    """The picture as PNG, the highest row first, without ground where the canvas has nothing."""
+    rgb, cover = np.clip(canvas.image(values, colours, norm), 0, 1), canvas.cover[..., None]
+    inner = np.where(cover > 0, (rgb - (1 - cover)) / np.maximum(cover, 1e-3), 0)
+    rgba = (np.concatenate([np.clip(inner, 0, 1), cover], -1) * 255).round().astype(np.uint8)
+    rows, columns = (np.flatnonzero(cover[..., 0].any(axis)) for axis in (1, 0))
+    if len(rows):
+        rgba = rgba[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    file = io.BytesIO()
+    matplotlib.image.imsave(file, rgba[::-1], format="png", metadata={"Software": None})
+    return file.getvalue()
+
+
+def _colours(colours: Colormap) -> tuple[str, ...]:
+    return tuple(to_hex(colours(place)) for place in np.linspace(0, 1, _COLOURS))
+
+
+def _ends(norm: Normalize) -> tuple[str, str, str]:
+    low, high = float(norm.vmin or 0), float(norm.vmax or 0)
+    texts = (("0" if not value else number(value, 2)) for value in (low, (low + high) / 2, high))
+    low_text, middle, high_text = (text.replace("-", "\N{MINUS SIGN}") for text in texts)
+    return low_text, middle, high_text
