@@ -55,8 +55,8 @@ CALLS = 5
 """Of solver and model each; the shortest counts, as other programs may take the machine's time."""
 QUICK = (
     "This is the quick demo: few bodies, a small model, short training. Its numbers show what a"
-    " report holds; they decide nothing beyond what they support. `slipstream demo` without --quick"
-    " trains longer, with more bodies and seeds."
+    " report holds; they decide nothing beyond what they support. The full demo trains longer, with"
+    " more bodies and seeds."
 )
 WatchStudy = Callable[[Sequence[StudyCell], int], None]
 
@@ -88,18 +88,19 @@ class Plan:
 
 def quick_plan(seed: int = 0) -> Plan:
     """The demo with less of everything: some 30 CPU seconds."""
-    config = demo_config(seed, 600)
+    config = demo_config(seed, 500)
     builtin = config.data.builtin
     assert builtin is not None
     fewer = replace(
         builtin,
-        samples={"train": 96, "val": 16, "test": 16},
+        samples={"train": 192, "val": 16, "test": 16},
         points=2048,
         settings={**builtin.settings, "panels": 320},
     )
     config = replace(
         config,
-        data=replace(config.data, builtin=fewer, points=128),
+        data=replace(config.data, builtin=fewer),
+        batch=2,
         model=ModelConfig(size=Size(layers=2, width=32, heads=4, slices=16)),
         optim=replace(config.optim, learning_rate=4e-3),
         evaluate_every=100,

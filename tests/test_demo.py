@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from slipstream import demo
 from slipstream.cli import demo as demo_commands
 from slipstream.core.configs import overlay
 from slipstream.core.records import append_record
 from slipstream.data.store import check_store
-from slipstream.demo import demo_cells, demo_config, run_demo
+from slipstream.demo import QUICK, Plan, demo_cells, demo_config, quick_plan, run_demo
 from slipstream.runs.config import RunConfig
 from slipstream.runs.evaluation_file import read_evaluations
 from slipstream.runs.folder import find_runs
@@ -32,11 +32,14 @@ def tiny(seed: int = 0) -> RunConfig:
     return overlay(demo_config(seed, steps=12), changes)
 
 
+def plan(seed: int = 0) -> Plan:
+    """Variants with two seeds and with one, and a notice as the quick demo has."""
+    return Plan(tiny(seed), twice=("baseline",), once=("mlp-only",), repeats=2, notice=QUICK)
+
+
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_commands, "demo_config", lambda seed, steps: tiny(seed))
-    monkeypatch.setattr(demo, "HEADLINE", ("baseline",))
-    monkeypatch.setattr(demo, "OTHERS", ("mlp-only",))
+    monkeypatch.setattr(demo_commands, "_plan", lambda seed, steps, quick: plan(seed))
 
 
 def test_it_makes_trains_measures_audits_and_tells_and_then_keeps(
@@ -46,10 +49,12 @@ def test_it_makes_trains_measures_audits_and_tells_and_then_keeps(
     assert said.code == 0, said
     lines = said.err.splitlines()
     assert [line.split(":")[0] for line in lines] == [
-        "Data", "Training", "Evaluation on the test split, and audit ...", "Report ...",
+        QUICK.split(":")[0], "Data", "Training", "Evaluation on the test split, and audit ...",
+        "Times of solver and model, and calibration ...", "Report ...",
     ]  # fmt: skip
     assert "baseline, 2 seeds" in said.out and "of 3 runs hold." in said.out
-    conclusion, last = said.out.splitlines()[-2:]
+    conclusion, notice, last = said.out.splitlines()[-3:]
+    assert notice == QUICK
     assert conclusion.startswith("These runs say nothing of the variants."), "after 12 steps"
     assert last == f"Report: {tmp_path / 'report.html'}"
     notes = [line for line in said.out.splitlines() if line.startswith("Note:")]
@@ -78,7 +83,7 @@ def test_it_makes_trains_measures_audits_and_tells_and_then_keeps(
 def test_a_run_that_fails_is_told_and_nothing_is_concluded(
     tmp_path: Path, command: Command, few_steps: None
 ) -> None:
-    cells = demo_cells(tiny(), tmp_path)
+    cells = demo_cells(plan(), tmp_path)
     prepare_study(cells, tmp_path / "study")
     (cells[-1].folder.path / "records.jsonl").mkdir()
     for cell in cells[:-1]:  # as if they had been trained
@@ -90,16 +95,16 @@ def test_a_run_that_fails_is_told_and_nothing_is_concluded(
 
 
 def test_another_config_in_the_same_folder_is_refused(tmp_path: Path) -> None:
-    for cell in demo_cells(tiny(), tmp_path):
+    for cell in demo_cells(plan(), tmp_path):
         cell.folder.begin(cell.config)
     with pytest.raises(ValueError, match="steps"):
-        run_demo(overlay(tiny(), {"steps": 24}), tmp_path)
+        run_demo(replace(plan(), config=overlay(tiny(), {"steps": 24})), tmp_path)
 
 
 def test_a_seed_is_that_of_data_and_runs(tmp_path: Path) -> None:
     config = demo_config(3)
     assert config.seed == 3 and config.data.builtin is not None and config.data.builtin.seed == 3
-    seeds = [(c.config.model.variant, c.config.seed) for c in demo_cells(config, tmp_path)]
+    seeds = [(c.config.model.variant, c.config.seed) for c in demo_cells(Plan(config), tmp_path)]
     assert seeds == [
         ("baseline", 3), ("baseline", 4), ("no-token-attention", 3), ("no-token-attention", 4),
         ("slice-once", 3), ("mlp-only", 3),

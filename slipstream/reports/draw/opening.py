@@ -49,6 +49,12 @@ def _caption(scene: Scene, run: RunData, field: SceneField) -> str:
         f" {run.config.seed}), the model with the least validation error. Errors in per cent are"
         f" sums of absolute errors over sums of absolute values."
     )
+    one = run.evaluation
+    if one is not None and not one.protocol.full and isinstance(one.points, int):
+        text += (
+            f" The model is given {one.points:,} points at a time, as in training; each time it"
+            f" predicts a little otherwise, which shows as grain."
+        )
     if scene.reconstructed:
         text += " The faces were laid through the sample's points for the picture."
     if scene.kind == "volume":

@@ -46,7 +46,9 @@ def reconstructed(points: Array, normals: Array) -> NDArray[np.int32] | None:
     near, far = _nearest(place, _NEIGHBOURS)
     found = np.concatenate(list(_stars(place, normal, near)))
     triangles = _chosen(place, _turned(found), far)
-    closed = np.array([*triangles, *_fillings(place, normal, triangles)], np.int64).reshape(-1, 3)
+    for outward in (True, False):  # what faces outward goes first
+        triangles += [*_fillings(place, normal, triangles, outward)]
+    closed = np.array(triangles, np.int64).reshape(-1, 3)
     bare = len(place) - len(np.unique(closed))
     if bare > _BARE * len(place) or len(_open_edges(closed)) > _OPEN * len(place):
         return None
@@ -202,7 +204,10 @@ def _open_edges(triangles: Whole) -> set[Edge]:
 
 
 def _fillings(
-    points: Floats, normals: Floats, triangles: Iterable[tuple[int, int, int]]
+    points: Floats,
+    normals: Floats,
+    triangles: Iterable[tuple[int, int, int]],
+    outward: bool,
 ) -> Iterator[tuple[int, int, int]]:
     """Faces for the small holes, each cut into triangles by its roundest ears."""
     following: dict[int, list[int]] = {}
@@ -213,9 +218,9 @@ def _fillings(
         while len(loop) >= 3:
             ears = np.array([(loop[k - 2], loop[k - 1], loop[k]) for k in range(len(loop))])
             a, b, c = np.moveaxis(points[ears], 1, 0)
-            outward = (np.cross(b - a, c - a) * normals[ears].sum(1)).sum(1) > 0
-            best = int(np.where(outward, _radii(points, ears), np.inf).argmin())
-            if not outward[best]:
+            fits = (np.cross(b - a, c - a) * normals[ears].sum(1)).sum(1) > 0
+            best = int(np.where(fits | (not outward), _radii(points, ears), np.inf).argmin())
+            if outward and not fits[best]:
                 break
             one, two, three = ears[best].tolist()
             yield one, two, three
