@@ -13,6 +13,8 @@ from slipstream.core.configs import overlay
 from slipstream.core.records import append_record
 from slipstream.data.store import check_store
 from slipstream.demo import QUICK, Plan, demo_cells, demo_config, quick_plan, run_demo
+from slipstream.reports.draw import pictures
+from slipstream.reports.study.times import read_times
 from slipstream.runs.config import RunConfig
 from slipstream.runs.evaluation_file import read_evaluations
 from slipstream.runs.folder import find_runs
@@ -43,7 +45,7 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_makes_trains_measures_audits_and_tells_and_then_keeps(
-    tmp_path: Path, command: Command, few_steps: None
+    tmp_path: Path, command: Command, few_steps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = command("demo", "--out", tmp_path)
     assert said.code == 0, said
@@ -65,12 +67,27 @@ def test_it_makes_trains_measures_audits_and_tells_and_then_keeps(
     for words in (conclusion.replace("'", "&#39;"), "mlp-only", "surface_velocity"):
         assert words in page
 
+    times = read_times(study)
+    assert times is not None and min(times.solver_seconds, times.model_seconds) > 0
+    first = page[page.index('id="opening"') : page.index('class="conclusion"')]
+    for words in (
+        f"test body {times.sample}",
+        "1 thread",
+        "The worst is",
+        "is the error to expect",
+    ):
+        assert words in first
+    assert QUICK in page[: page.index('id="opening"')]
+    assert "of 90 %" not in first, "two bodies of a calibration promise no 90 %"
+
     if not absent():
         with launched() as browser, opened(browser, tmp_path / "report.html") as shown:
             shown.locator("#viewer").scroll_into_view_if_needed()
             settle(shown)
             assert min(colours(shown)) > 20, "truth, prediction and error on the body"
 
+    for name in ("error", "control", "locality", "field", "slice"):  # they were drawn above
+        monkeypatch.setattr(pictures, f"{name}_pictures", lambda *given: [])
     again = json.loads(command("demo", "--out", tmp_path, "--json").out)
     assert again["conclusion"] == conclusion and len(again["cells"]) == 3
     spread = {(row["variant"], row["measure"], row["variable"]): row for row in again["errors"]}
@@ -99,6 +116,16 @@ def test_another_config_in_the_same_folder_is_refused(tmp_path: Path) -> None:
         cell.folder.begin(cell.config)
     with pytest.raises(ValueError, match="steps"):
         run_demo(replace(plan(), config=overlay(tiny(), {"steps": 24})), tmp_path)
+
+
+def test_quick_is_smaller_and_has_its_own_steps(command: Command) -> None:
+    quick, full = quick_plan(3), Plan(demo_config(3))
+    assert quick.config.seed == 3 and quick.notice and not full.notice
+    assert quick.config.steps < full.config.steps
+    assert {"baseline", "no-token-attention"} <= {*quick.once}
+    said = command("demo", "--quick", "--steps", 50)
+    assert said.code == 2 and said.err.strip().endswith("got --steps 50")
+    assert "Traceback" not in said.err and len(said.err.strip().splitlines()) == 1
 
 
 def test_a_seed_is_that_of_data_and_runs(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from matplotlib.colors import Colormap, Normalize, to_rgb
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from slipstream.core.checks import check_choice
 from slipstream.data.geometry import point_normals
-from slipstream.reports.content import Array
+from slipstream.reports.content import Array, Scene
 from slipstream.reports.draw.blend import Blend, blend_of, unit
 from slipstream.reports.draw.raster import (
     Floats,
@@ -111,13 +112,23 @@ def _length(coords: Floats, level: list[int]) -> tuple[Floats, Floats]:
     return along, across
 
 
+@lru_cache(maxsize=2)
+def canvas_of(scene: Scene, axis: str | None = None, position: float | None = None) -> Canvas:
+    """What all fields of a scene are painted on; of a volume, the plane across `axis`."""
+    if scene.kind == "surface":
+        return surface_canvas(scene.coords, scene.normals, scene.triangles)
+    distance = scene.wall_distance
+    return section_canvas(
+        scene.coords, scene.unit, axis=axis, position=position, wall_distance=distance
+    )
+
+
 def surface_canvas(
     coords: Array,
     normals: Array | None = None,
     triangles: NDArray[np.int32] | None = None,
     *,
     window: Array | None = None,
-    columns: int = _COLUMNS,
 ) -> Canvas:
     """A body drawn by its triangles, else by triangles through its points, with colours linear in
     each; by discs around the points where these make no surface, or normals are not known.
@@ -130,7 +141,7 @@ def surface_canvas(
     turned, edges = np.asarray(coords, np.float64) @ view.T, held @ view.T
     low, high = edges.min(0), edges.max(0)
     margin = _LARGEST * float((high - low)[:2].max())
-    shape, scale = _shape(high - low + 2 * margin, _OVER, columns)
+    shape, scale = _shape(high - low + 2 * margin, _OVER)
     positions = (turned - low + margin) * scale
     if triangles is None and normals is not None:
         triangles = reconstructed(coords, normals)
@@ -150,10 +161,10 @@ def surface_canvas(
     return Canvas(raster, light, blend=blend, over=_OVER, triad=view.T)
 
 
-def _shape(size: Floats, over: int = 1, columns: int = _COLUMNS) -> tuple[tuple[int, int], float]:
+def _shape(size: Floats, over: int = 1) -> tuple[tuple[int, int], float]:
     """Rows and columns for a picture of this width and height, and pixels per unit."""
-    scale = columns / max(float(size[0]), 1e-30)
-    return (over * max(1, round(scale * float(size[1]))), over * columns), over * scale
+    scale = _COLUMNS / max(float(size[0]), 1e-30)
+    return (over * max(1, round(scale * float(size[1]))), over * _COLUMNS), over * scale
 
 
 def section_canvas(

@@ -19,7 +19,7 @@ from slipstream.core.checks import check_choice
 from slipstream.models.variants import variant_or_default
 from slipstream.reports.content import Array, Scene, SceneField
 from slipstream.reports.draw import style
-from slipstream.reports.draw.canvas import AXES, Canvas, section_canvas, surface_canvas
+from slipstream.reports.draw.canvas import AXES, Canvas, canvas_of, section_canvas, surface_canvas
 from slipstream.reports.draw.raster import Floats
 
 SEQUENTIAL, DIVERGING, UNSURE = "viridis", "RdBu_r", "cividis"
@@ -57,17 +57,10 @@ def field_figure(
         raise ValueError("variants must name at least one variant, got none")
     for variant in variants:
         check_choice("variant", variant, shown.predictions)
-    if scene.kind == "surface":
-        canvas = surface_canvas(scene.coords, scene.normals, scene.triangles)
+    if scene.kind == "surface" or body is None:
+        canvas = canvas_of(scene, axis, position)
     else:
-        canvas = section_canvas(
-            scene.coords,
-            scene.unit,
-            axis=axis,
-            position=position,
-            body=body,
-            wall_distance=scene.wall_distance,
-        )
+        canvas = section_canvas(scene.coords, scene.unit, axis=axis, position=position, body=body)
     with style.figure_settings():
         return _blocks(scene, shown, tuple(variants), canvas)
 

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.colors import Colormap, Normalize, to_hex
 
 from slipstream.reports.content import Opening, Panel, Scene, SceneField
-from slipstream.reports.draw.canvas import Canvas, section_canvas, surface_canvas
+from slipstream.reports.draw.canvas import Canvas, canvas_of
 from slipstream.reports.draw.fields import error_scale, value_scale
 from slipstream.reports.draw.raster import Floats
 from slipstream.reports.draw.scenes import section_of
@@ -21,7 +21,6 @@ from slipstream.reports.draw.style import number, plain, with_unit
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.opening_facts import noun_of, opening_facts, shown_run
 
-_COLUMNS = 560  # pixels across a panel
 _COLOURS = 9  # of a colour bar
 
 
@@ -63,7 +62,7 @@ def _caption(scene: Scene, run: RunData, field: SceneField) -> str:
 
 
 def panels(scene: Scene, field: SceneField, variant: str) -> tuple[Panel, ...]:
-    canvas = _canvas(scene)
+    canvas = canvas_of(scene, *section_of(scene))
     seen = canvas.raster.shown
     error = field.errors[variant]
     values = value_scale(field.truth[seen])
@@ -77,16 +76,6 @@ def panels(scene: Scene, field: SceneField, variant: str) -> tuple[Panel, ...]:
     return tuple(
         Panel(title, note, _png(canvas, array, *scale), _colours(scale[0]), _ends(scale[1]), below)
         for title, note, array, scale, below in shown
-    )
-
-
-def _canvas(scene: Scene) -> Canvas:
-    if scene.kind == "surface":
-        return surface_canvas(scene.coords, scene.normals, scene.triangles, columns=_COLUMNS)
-    axis, position = section_of(scene)
-    distance = scene.wall_distance
-    return section_canvas(
-        scene.coords, scene.unit, axis=axis, position=position, wall_distance=distance
     )
 
 
