@@ -175,18 +175,22 @@ def run_demo(
 def _measure_shown(
     runs: Sequence[RunData], evaluations: Sequence[Evaluation], study: Path, device: str
 ) -> None:
-    """Times and calibration of the model that the report begins with, on the sample it shows."""
+    """What the report says first, of the model that it begins with: times on the sample it shows,
+    errors with all points at once, as `slipstream predict` takes them, and a calibration."""
     sample = evaluations[0].pictures[0]
     run = shown_run(runs, sample)
     if run is None:
         return
-    write_times(study, measure_times(run, sample, device))
+    protocol = Protocol(full=True, repeats=1)
+    request = EvaluationRequest(protocol=protocol, pictures=(sample,), device=device)
+    evaluate_runs([run.folder], request)
+    write_times(study, measure_times(run, sample, protocol, device))
     wanted = CalibrationRequest(device=device)
     if lacks_calibration(run.folder, wanted):
         write_calibration([run.folder.path], calibrate([run.folder], wanted))
 
 
-def measure_times(run: RunData, sample: str, device: str) -> Times:
+def measure_times(run: RunData, sample: str, protocol: Protocol, device: str) -> Times:
     """Solve a sample of a run on built-in data again, and predict it, both on one core of a CPU.
 
     After one call of each to warm up the two are called in turns.
@@ -194,15 +198,13 @@ def measure_times(run: RunData, sample: str, device: str) -> Times:
     trained = load_model(run.folder.path, device=device)
     store, data = open_data_of(trained, None, run.folder), run.config.data
     assert data.builtin is not None and data.problem is not None and run.evaluation is not None
-    settings = builtin_config(data.problem, data.builtin.settings)
     solver = builtin_source(
         data.problem,
         samples=sum(data.builtin.samples.values()),
         points=data.builtin.points,
         seed=data.builtin.seed,
-        config=settings,
+        config=builtin_config(data.problem, data.builtin.settings),
     )
-    protocol = run.evaluation.protocol
     seconds: dict[str, list[float]] = {"solver": [], "model": []}
     with _one_thread():
         name = device_name(trained.device)
@@ -216,7 +218,7 @@ def measure_times(run: RunData, sample: str, device: str) -> Times:
         seed=run.config.seed,
         weights=run.evaluation.weights,
         points=data.builtin.points,
-        solver=f"a panel method with at most {settings.panels} panels, a quick one",
+        solver=f"a panel method with at most {data.builtin.settings["panels"]} panels, a quick one",
         solver_seconds=min(seconds["solver"][1:]),
         model_seconds=min(seconds["model"][1:]),
         calls=CALLS,

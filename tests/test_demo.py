@@ -94,7 +94,8 @@ def test_it_makes_trains_measures_audits_and_tells_and_then_keeps(
     assert spread["baseline", "composite", None]["std"] is not None
     assert spread["mlp-only", "composite", None]["std"] is None
     assert all(len(run.history("start")) == 1 for run in find_runs(study)), "nothing trained again"
-    assert all(len(read_evaluations(run)) == 1 for run in find_runs(study))
+    counts = sorted(len(read_evaluations(run)) for run in find_runs(study))
+    assert counts == [1, 1, 2], "the model that is shown has one of all points at once"
 
 
 def test_a_run_that_fails_is_told_and_nothing_is_concluded(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 
+import matplotlib.image
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from slipstream.reports.content import (
     Array,
     Cell,
     Definition,
+    Fact,
+    Opening,
+    Panel,
     Picture,
     Report,
     RunCard,
@@ -169,6 +173,23 @@ def runs() -> tuple[RunCard, ...]:
         RunCard("ellipsoids/slice-once/seed-0", "finished", facts, config),
         RunCard("ellipsoids/mlp-only/seed-0", "loss not finite at step 1,204", {}, config, failing),
     )
+
+
+def opening() -> Opening:
+    """Three pictures that are one grey square, and three facts."""
+    file = io.BytesIO()
+    matplotlib.image.imsave(file, np.full((80, 200, 4), 0.5), format="png")
+    colours = ("#440154", "#21918c", "#fde725")
+    shown = (
+        Panel(title, "of this body", file.getvalue(), colours, ("0", "1", "2"), "pressure [Pa]")
+        for title in ("Truth", "Prediction", "Where it is wrong")
+    )
+    facts = (
+        Fact("31 ms", "is what the solver takes."),
+        Fact("17 ms", "is what the model takes for the same 4,096 points."),
+        Fact("14 %", "is the error to expect."),
+    )
+    return Opening("A body that no model has learned from.", tuple(shown), facts)
 
 
 def definitions() -> tuple[Definition, ...]:

@@ -11,6 +11,7 @@ import pytest
 from slipstream.reports.content import Scene, SceneField
 from slipstream.reports.draw import pictures
 from slipstream.reports.draw.pictures import field_ratios
+from slipstream.reports.draw.scenes import section_of
 from slipstream.reports.story import make_report, tables_of
 from slipstream.reports.study.gather import gather
 from slipstream.runs.prediction_file import read_prediction
@@ -62,6 +63,6 @@ def test_the_section_goes_through_the_body() -> None:
     empty = np.zeros(len(coords), np.float32)
     field = SceneField("p", "Pa", empty, {"baseline": empty}, {"baseline": empty}, {"baseline": 0})
     made = Scene("s", "e", "1", "volume", coords, "m", (field,), wall_distance=away)
-    axis, position = pictures._section(made)
+    axis, position = section_of(made)
     assert axis == "y" and position == pytest.approx(1.2, abs=0.4)
-    assert pictures._section(Scene("s", "e", "1", "volume", coords, "m", (field,))) == (None, None)
+    assert section_of(Scene("s", "e", "1", "volume", coords, "m", (field,))) == (None, None)

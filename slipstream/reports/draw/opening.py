@@ -16,10 +16,17 @@ from slipstream.reports.content import Opening, Panel, Scene, SceneField
 from slipstream.reports.draw.canvas import Canvas, canvas_of
 from slipstream.reports.draw.fields import error_scale, value_scale
 from slipstream.reports.draw.raster import Floats
-from slipstream.reports.draw.scenes import section_of
+from slipstream.reports.draw.scenes import field_of, section_of
 from slipstream.reports.draw.style import number, plain, with_unit
 from slipstream.reports.study.gather import RunData
-from slipstream.reports.study.opening_facts import noun_of, opening_facts, shown_run
+from slipstream.reports.study.opening_facts import (
+    noun_of,
+    opening_facts,
+    shown_evaluation,
+    shown_run,
+)
+from slipstream.runs.evaluation_file import predictions_of
+from slipstream.runs.prediction_file import read_prediction
 
 _COLOURS = 9  # of a colour bar
 
@@ -35,12 +42,30 @@ def make_opening(
     run = shown_run(own, scene.sample)
     if run is None or run.variant not in scene.variants:
         return None
-    field = scene.fields[0]
+    whole = _whole_field(run, scene, problems)
+    field = scene.fields[0] if whole is None else whole
     facts = opening_facts(run, scene.sample, field.name.strip("|"), problems)
-    return Opening(_caption(scene, run, field), panels(scene, field, run.variant), facts)
+    return Opening(
+        _caption(scene, run, field, whole=whole is not None),
+        panels(scene, field, run.variant),
+        facts,
+    )
 
 
-def _caption(scene: Scene, run: RunData, field: SceneField) -> str:
+def _whole_field(run: RunData, scene: Scene, problems: list[str]) -> SceneField | None:
+    """The first field as the model predicts it from all points at once, where that is known."""
+    one = shown_evaluation(run, scene.sample)
+    if one is None or not one.protocol.full:
+        return None
+    file = predictions_of(run.folder, one, run.evaluations).get(scene.sample)
+    try:
+        return None if file is None else field_of(scene, read_prediction(file))
+    except ValueError as error:
+        problems.append(f"{run.name} is not pictured from all points at once: {error}")
+        return None
+
+
+def _caption(scene: Scene, run: RunData, field: SceneField, *, whole: bool) -> str:
     noun = noun_of(run)
     text = (
         f"{plain(field.name).capitalize()} on test {noun} {scene.sample} of {scene.experiment},"
@@ -49,10 +74,12 @@ def _caption(scene: Scene, run: RunData, field: SceneField) -> str:
         f" sums of absolute errors over sums of absolute values."
     )
     one = run.evaluation
-    if one is not None and not one.protocol.full and isinstance(one.points, int):
+    if whole:
+        text += " The model is given all points at once."
+    elif one is not None and not one.protocol.full and isinstance(one.points, int):
         text += (
             f" The model is given {one.points:,} points at a time, as in training; each time it"
-            f" predicts a little otherwise, which shows as grain."
+            " predicts a little otherwise, which shows as grain."
         )
     if scene.reconstructed:
         text += " The faces were laid through the sample's points for the picture."

@@ -101,6 +101,18 @@ def make_scene(predictions: Mapping[str, Prediction], *, data: str = "") -> Scen
     )
 
 
+def field_of(scene: Scene, prediction: Prediction) -> SceneField | None:
+    """The first field of a scene as another prediction has it; None where that is of other points.
+
+    Of a scene with the faces of a mesh the points are not those of the prediction.
+    """
+    if not np.array_equal(_in_space(prediction.coords), scene.coords):
+        return None
+    return _scene_field(
+        prediction.schema.targets[0], {prediction.variant: prediction}, slice(MOST_POINTS)
+    )
+
+
 def _in_space(coords: Tensor) -> Array:
     """Three coordinates: missing ones are zero, further ones are left out."""
     in_space = np.zeros((min(len(coords), MOST_POINTS), 3), np.float32)

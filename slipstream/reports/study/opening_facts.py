@@ -12,6 +12,7 @@ from slipstream.reports.content import Fact
 from slipstream.reports.study.gather import RunData, study_of
 from slipstream.reports.study.times import Times, read_times
 from slipstream.runs.calibration_file import Calibration, read_calibration
+from slipstream.runs.evaluation_file import Evaluation
 
 LEVEL = 0.9
 """The probability of the bound that is shown."""
@@ -28,6 +29,19 @@ def shown_run(runs: Sequence[RunData], sample: str) -> RunData | None:
     return min(known, key=lambda run: min(run.curve.errors.values()), default=None)
 
 
+def shown_evaluation(run: RunData, sample: str) -> Evaluation | None:
+    """Of all points at once, as `slipstream predict` takes them, where the run has one with this
+    sample's prediction; else the one of the tables."""
+    main = run.evaluation
+    if main is None:
+        return None
+    for one in reversed(run.evaluations):
+        same = one.weights == main.weights and one.protocol.split == main.protocol.split
+        if one.protocol.full and same and sample in one.pictures:
+            return one
+    return main
+
+
 def opening_facts(
     run: RunData, sample: str, variable: str, problems: list[str]
 ) -> tuple[Fact, ...]:
@@ -35,7 +49,7 @@ def opening_facts(
     samples; a bound, where the model is calibrated."""
     noun = noun_of(run)
     times = _times(run, sample, problems)
-    errors = _errors(run, variable)
+    errors = _errors(shown_evaluation(run, sample), variable)
     facts = _time_facts(times, noun) if times is not None else _own_error(errors, sample, noun)
     known = [error for error in errors.values() if error is not None]
     if known:
@@ -75,8 +89,8 @@ def _times(run: RunData, sample: str, problems: list[str]) -> Times | None:
 
 def _time_facts(times: Times, noun: str) -> list[Fact]:
     here = (
-        f"Both: shortest of {times.calls} calls in this run, on this machine ({times.device}),"
-        f" {times.date}."
+        f"Both were measured in this run on its machine ({times.device}), {times.date}: the"
+        f" shortest of {times.calls} calls."
     )
     return [
         Fact(
@@ -98,9 +112,9 @@ def _own_error(errors: dict[str, float | None], sample: str, noun: str) -> list[
     return [Fact(_percent(error), f"is the error of the model on the {noun} in the picture.")]
 
 
-def _errors(run: RunData, variable: str) -> dict[str, float | None]:
+def _errors(evaluation: Evaluation | None, variable: str) -> dict[str, float | None]:
     """The relative L1 error of a variable, by test sample."""
-    samples = run.evaluation.samples if run.evaluation else {}
+    samples = evaluation.samples if evaluation else {}
     found = {sample: own.get(f"L1 {variable}") for sample, own in samples.items()}
     return {s: None if e is None or not math.isfinite(e) else e for s, e in found.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,6 +189,22 @@ def test_the_section_shows_the_inside(page: Page) -> None:
     assert page.locator("[data-input=place]").is_disabled()
 
 
+def test_faces_with_a_value_each_are_no_mosaic(browser: Browser, tmp_path: Path) -> None:
+    """A flat sheet of 18 faces, each with corners of its own: colours run on between them."""
+    corners = made.mesh(side=4)
+    assert corners.triangles is not None
+    coords = (corners.coords * [1, 1, 0])[corners.triangles].reshape(-1, 3).astype(np.float32)
+    values = np.repeat(np.arange(18.0), 3)
+    field = made.predicted("height", "m", values, coords)
+    triangles = np.arange(54, dtype=np.int32).reshape(18, 3)
+    scene = replace(corners, coords=coords, fields=(field,), triangles=triangles)
+    write_page(made.report((scene,)), tmp_path / "page.html")
+    with opened(browser, tmp_path / "page.html") as page:
+        page.locator("#viewer").scroll_into_view_if_needed()
+        settle(page)
+        assert colours(page)[0] > 120, "18 faces and their edges have fewer"
+
+
 def test_mouse_and_keys_move_all_panels(page: Page) -> None:
     start = snapshot(page)
     first = pictures(page)
@@ -264,6 +281,29 @@ def test_a_phone_has_everything_in_its_width(browser: Browser, path: Path) -> No
         page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
         page.locator("[data-input=sample]").select_option(label=VOLUME.name)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_the_opening_is_there_and_nothing_is_cut(
+    browser: Browser, tmp_path: Path, scheme: Any
+) -> None:
+    report = replace(made.report(), opening=made.opening(), notice=40 * "A long notice. ")
+    write_page(report, tmp_path / "page.html")
+    with opened(browser, tmp_path / "page.html", color_scheme=scheme, **PHONE) as page:
+        page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+        widths = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+        assert page.evaluate(widths) == [390, 390]
+        images = page.locator("#opening img")
+        assert images.count() == 3
+        for k in range(3):
+            assert images.nth(k).evaluate("image => image.complete && image.naturalWidth") == 200
+            box = images.nth(k).bounding_box()
+            assert box and box["x"] >= 0 and 250 < box["width"] and box["x"] + box["width"] <= 390
+        cut = """[...document.querySelectorAll("main *")].filter((e) => !e.closest(".scroll")
+          && e.getBoundingClientRect().right > 390.5).map((e) => e.outerHTML.slice(0, 80))"""
+        assert page.evaluate(cut) == []
+        claims, first = (page.locator(at).bounding_box() for at in (".conclusion", "#opening"))
+        assert claims and first and first["y"] + first["height"] <= claims["y"]
 
 
 def check_touch(page: Page) -> None:
