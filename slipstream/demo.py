@@ -218,7 +218,7 @@ def measure_times(run: RunData, sample: str, protocol: Protocol, device: str) ->
         seed=run.config.seed,
         weights=run.evaluation.weights,
         points=data.builtin.points,
-        solver=f"a panel method with at most {data.builtin.settings["panels"]} panels, a quick one",
+        solver=f"a panel method with at most {data.builtin.settings['panels']} panels, a quick one",
         solver_seconds=min(seconds["solver"][1:]),
         model_seconds=min(seconds["model"][1:]),
         calls=CALLS,
