@@ -115,7 +115,7 @@ def _png(canvas: Canvas, values: Floats, colours: Colormap, norm: Normalize) -> 
     if len(rows):
         rgba = rgba[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     file = io.BytesIO()
-    matplotlib.image.imsave(file, rgba[::-1], format="png", metadata={"Software": None})
+    matplotlib.image.imsave(file, rgba[::-1], format="png", metadata={"Software": "slipstream"})
     return file.getvalue()
 
 
