@@ -6,6 +6,7 @@ Each panel is a picture without ground, so that it suits a light page and a dark
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 
 import matplotlib.image
@@ -25,6 +26,7 @@ from slipstream.reports.study.opening_facts import (
     shown_evaluation,
     shown_run,
 )
+from slipstream.reports.study.own_data import OWN, data_name
 from slipstream.runs.evaluation_file import predictions_of
 from slipstream.runs.prediction_file import read_prediction
 
@@ -66,9 +68,10 @@ def _whole_field(run: RunData, scene: Scene, problems: list[str]) -> SceneField 
 
 
 def _caption(scene: Scene, run: RunData, field: SceneField, *, whole: bool) -> str:
-    noun = noun_of(run)
+    noun, experiment = noun_of(run), run.config.experiment
+    data = data_name([run]) if experiment == OWN else experiment
     text = (
-        f"{plain(field.name).capitalize()} on test {noun} {scene.sample} of {scene.experiment},"
+        f"{plain(field.name).capitalize()} on test {noun} {scene.sample} of {data},"
         f" which no model has learned from. The prediction is that of {run.variant} (seed"
         f" {run.config.seed}), the model with the least validation error. Errors in per cent are"
         f" sums of absolute errors over sums of absolute values."
@@ -95,10 +98,11 @@ def panels(scene: Scene, field: SceneField, variant: str) -> tuple[Panel, ...]:
     values = value_scale(field.truth[seen])
     wrong = error_scale([error[seen]])
     label, relative = with_unit(field.name, field.unit), field.relative[variant]
+    wrong_by = f"error {100 * relative:.3g} %" if math.isfinite(relative) else ""
     shown = (
-        ("Truth", "by the solver", field.truth, values, label),
+        ("Truth", "as in the data", field.truth, values, label),
         ("Prediction", f"by {variant}", field.predictions[variant], values, label),
-        ("Where it is wrong", f"error {100 * relative:.3g} %", error, wrong, f"error of {label}"),
+        ("Where it is wrong", wrong_by, error, wrong, f"error of {label}"),
     )
     return tuple(
         Panel(title, note, _png(canvas, array, *scale), _colours(scale[0]), _ends(scale[1]), below)
@@ -125,6 +129,13 @@ def _colours(colours: Colormap) -> tuple[str, ...]:
 
 def _ends(norm: Normalize) -> tuple[str, str, str]:
     low, high = float(norm.vmin or 0), float(norm.vmax or 0)
-    texts = (("0" if not value else number(value, 2)) for value in (low, (low + high) / 2, high))
-    low_text, middle, high_text = (text.replace("-", "\N{MINUS SIGN}") for text in texts)
+    low_text, middle, high_text = map(_tick, (low, (low + high) / 2, high))
     return low_text, middle, high_text
+
+
+def _tick(value: float) -> str:
+    """Two digits, as 0.12, 3,800 or 1.2e+06."""
+    text = number(value, 2) if value else "0"
+    if 100 <= abs(value) < 1e6:
+        text = f"{round(value, 1 - math.floor(math.log10(abs(value)))):,.0f}"
+    return text.replace("-", "\N{MINUS SIGN}")
