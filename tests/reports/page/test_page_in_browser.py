@@ -307,8 +307,17 @@ def test_on_a_phone_the_opening_is_there_and_nothing_is_cut(
 
 
 def check_touch(page: Page) -> None:
-    """A tap reads off, and two fingers zoom."""
+    """A finger that moves sideways turns, a tap reads off, and two fingers zoom."""
+    straight = snapshot(page)["back"]
+    finger = page.context.new_cdp_session(page)
+    x, y = middle(page)
+    for kind, moved in (("touchStart", 0), ("touchMove", 20), ("touchMove", 60)):
+        point = {"x": x + moved, "y": y + moved / 4}
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point]})
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    settle(page)
     before = snapshot(page)
+    assert before["back"] != straight
     x, y = middle(page)
     page.touchscreen.tap(x, y)
     settle(page)

@@ -10,6 +10,8 @@ import pytest
 from slipstream.reports.study import opening_facts as facts
 from slipstream.reports.study.gather import RunData
 from slipstream.reports.study.times import Times, read_times, write_times
+from slipstream.runs.band_scale import BandScale
+from slipstream.runs.calibration_file import Calibration, FieldScores, write_calibration
 from slipstream.runs.evaluation_file import Protocol
 from slipstream.runs.folder import RunFolder
 from slipstream.runs.study_file import NAME
@@ -87,3 +89,21 @@ def test_the_model_with_the_least_validation_error_is_shown(
     shown = facts.shown_run(runs, "s1")
     assert shown is not None and shown.variant == "mlp-only", "of a variant the first seed counts"
     assert facts.shown_run(runs, "s2") is None
+
+
+def test_a_calibrated_model_has_a_bound(tested: RunData) -> None:
+    """Of 19 scores the 18th is the bound of 90 %: (19 + 1) times 0.9."""
+    errors = {f"v{k}": 0.01 * k for k in range(1, 20)}
+    field = FieldScores(errors, {}, BandScale(0.3, (), 0.0, 0.0, 0.3), "Pa")
+    calibration = Calibration(
+        weights="w", data_hash="", split_hash="", split="val", density="auto",
+        samples=tuple(errors), models=1, band_share=0.9, fields={"wall_shear": field}, forces=None,
+    )  # fmt: skip
+    write_calibration([tested.folder.path], calibration)
+    assert (
+        "from 0 to 18 % with a probability of 90 % (calibrated on 19 bodies" in said(tested)[1][1]
+    )
+    write_calibration([tested.folder.path], replace(calibration, weights="older"))
+    problems: list[str] = []
+    assert "probability" not in said(tested, problems)[1][1]
+    assert "the bound of its error is not shown" in problems[0]
