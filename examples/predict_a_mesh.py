@@ -1,6 +1,6 @@
 """A small model learns slow flow past random bodies, then predicts a mesh file and its drag.
 
-    python examples/predict_a_mesh.py             # about a minute; needs pip install '.[mesh]'
+    python examples/predict_a_mesh.py             # half a minute; needs pip install '.[mesh]'
 
 The mesh is an ellipsoid: its exact drag is known.
 """
@@ -22,7 +22,7 @@ AXES = (0.7, 0.6, 0.5)
 STREAM = (0.98, 0.2, 0.0)  # m/s
 
 
-def main(folder: Path = Path("example-run"), samples: int = 200, steps: int = 2000) -> None:
+def main(folder: Path = Path("example-run"), samples: int = 100, steps: int = 1200) -> None:
     # An experiment is a complete config; `overlay` changes fields of it, as --set does. The flows
     # are solved when the training begins. The same call again goes on, or finds the run done.
     changes = {
