@@ -29,8 +29,8 @@ from slipstream.reports.draw.fields import colour_bar, error_scale, show_on, val
 SEED, SAMPLE = 2026, 1
 
 
-def draw(run: Path) -> Figure:
-    flow = solve_scene(Stokes(panels=3380, families=("car",)), seed=SEED, sample=SAMPLE)
+def draw(run: Path, panels: int = 3380) -> Figure:
+    flow = solve_scene(Stokes(panels=panels, families=("car",)), seed=SEED, sample=SAMPLE)
     with TemporaryDirectory() as folder:
         mesh = write_mesh(flow, Path(folder) / "body")
         predicted = slipstream.predict(run, mesh, location="cell", freestream=[1.0, 0.0, 0.0])

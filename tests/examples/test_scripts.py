@@ -37,6 +37,10 @@ def test_predict_a_mesh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert len(force) == 3 and exact == pytest.approx([11.00, 2.19, 0], abs=0.3)
     assert abs(force[0] - exact[0]) < 0.5 * exact[0]
     assert (tmp_path / "predicted.vtp").stat().st_size > 10_000
+    picture = runpy.run_path(str(EXAMPLES.parent / "docs" / "pictures" / "body.py"))
+    drawn = picture["draw"](tmp_path / "run", panels=180)
+    titles = [axes.get_title() for axes in drawn.axes if axes.get_title()]
+    assert len(titles) == 3 and re.fullmatch(r"solved: drag 9\.\d+ N", titles[0])
 
 
 def test_couple_in_your_model(capsys: pytest.CaptureFixture[str]) -> None:
