@@ -15,7 +15,8 @@ from slipstream.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *ROOT.glob("benchmarks/*.md")]
-FENCE = re.compile(r"^ *```(?:sh|bash|console)?\n(.*?)^ *```$", re.M | re.S)
+FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.M | re.S)
+SHELLS = ("", "sh", "bash", "console")
 STARTS = (["slipstream"], ["./run"], ["python", "-m", "slipstream"])
 LEFT_OUT = "..."
 """Stands for what a reader fills in."""
@@ -25,9 +26,11 @@ NOT_OURS = {"test"}
 
 def commands(page: str) -> Iterator[list[str]]:
     """The words after `slipstream` in the shell blocks of a page; comments are left out."""
-    for block in FENCE.findall(page):
+    for language, block in FENCE.findall(page):
+        if language not in SHELLS:
+            continue
         for line in block.replace("\\\n", " ").splitlines():
-            words = words_of(line.removeprefix("$ "))
+            words = words_of(line.strip().removeprefix("$ "))
             for start in STARTS:
                 if words[: len(start)] == start and words[1:2] not in [[own] for own in NOT_OURS]:
                     yield words[len(start) :]
