@@ -91,7 +91,7 @@ def test_nothing_prints_outside_the_command_line() -> None:
 
 
 def test_without_triton_everything_else_runs() -> None:
-    """As on macOS, where there is none: everything imports, and the plan says why."""
+    """As with a PyTorch for CPUs, which brings none: everything imports and trains."""
     code = """
 import importlib.util
 find = importlib.util.find_spec
@@ -99,7 +99,7 @@ importlib.util.find_spec = lambda name, *rest: None if name == "triton" else fin
 import torch, slipstream
 model = slipstream.Transolver(3, 0, 1, size=slipstream.Size(layers=1, width=8, heads=2))
 model(torch.rand(1, 4, 3)).sum().backward()
-assert model.kernels == "chunked: Triton is not installed", model.kernels
+assert model.kernels.startswith("chunked: no CUDA device"), model.kernels
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
