@@ -116,7 +116,8 @@ def try_everything() -> None:
     assert "train" in call("--help") and "ingest" in call("data", "--help")
     assert "baseline" in call("variants")
     doctor = json.loads(call("doctor", "--json"))
-    assert doctor["torch"] and "RED" not in str(doctor["parity"])
+    assert doctor["torch"] and doctor["parity"] and "RED" not in str(doctor["parity"])
+    assert "CPU" not in doctor["device"] or "no CUDA device" in doctor["kernels"], doctor
     settings = [f"{name}={json.dumps(value)}" for name, value in TINY.items()]
     options = [part for one in settings for part in ("--set", one)]
     call("train", "potential-flow-surface", "--out", "runs/a", "--device", "cpu", *options)
