@@ -53,6 +53,13 @@ def test_paragraphs_are_short(page: Path) -> None:
 
 
 @EACH
+def test_a_reader_is_told_where_to_save_a_file(page: Path) -> None:
+    """Its name is in the text too: not everywhere are titles of blocks shown."""
+    text = "".join(paragraphs(page))
+    assert [b.title for b in blocks_of(page) if b.title and f"`{b.title}`" not in text] == []
+
+
+@EACH
 def test_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(((?!https?:)[^)#]+)", page.read_text("utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
