@@ -11,12 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
-import typer
-
-from slipstream.cli.app import app
-
 from .blocks import NUMBERS, Block, blocks_of, commands, our_arguments
+from .command_line import problem
 from .forked import run_ranks
 from .outputs import is_shown
 
@@ -76,15 +72,5 @@ class Reader:
 def check_command(words: list[str], where: str) -> None:
     """A command of ours must exist, with the options and arguments that it is given."""
     arguments = our_arguments(words)
-    if arguments is None:
-        return
-    command: Any = typer.main.get_command(app)
-    context = click.Context(command, info_name="slipstream")
-    try:
-        while hasattr(command, "list_commands"):
-            _, command, arguments = command.resolve_command(context, arguments)
-            context = click.Context(command, parent=context, info_name=command.name)
-        command.make_context(command.name, list(arguments), parent=context.parent)
-    except Exception as error:  # typer has a copy of click of its own in some versions
-        said = error.format_message() if hasattr(error, "format_message") else repr(error)
-        raise AssertionError(f"{where}: {' '.join(words)}: {said}") from error
+    reason = None if arguments is None else problem(arguments)
+    assert reason is None, f"{where}: {' '.join(words)}: {reason}"
