@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -84,3 +85,17 @@ def test_every_message_has_its_meaning_and_what_to_do() -> None:
 
 def test_a_message_that_nobody_says_is_found() -> None:
     assert not is_said("the flux capacitor must be charged to 1.21 GW, got …")
+
+
+def test_the_traps_have_the_numbers_of_their_record() -> None:
+    lines = (ROOT / "benchmarks" / "traps.jsonl").read_text("utf-8").splitlines()
+    records = [json.loads(line) for line in lines][1:]
+    assert len(records) == 19
+    for record in records:
+        said = [
+            f"{record[name]:.3g}"
+            for name in ("pressure", "wall_shear", "as_told")
+            if name in record
+        ]
+        said += [f"{record[name]:.4g}" for name in ("cd", "true_cd") if name in record]
+        assert [number for number in said if number not in TRAPS] == [], record["trap"]
