@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -13,10 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
-
-from slipstream.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -24,8 +20,6 @@ MOST_WORDS = 60
 CONCEPTS, TUTORIALS = sorted(DOCS.glob("concepts/*.md")), sorted(DOCS.glob("tutorials/*.md"))
 EASY = [DOCS / "index.md", *CONCEPTS, *TUTORIALS]
 """Pages for newcomers."""
-WITH_COMMANDS = [DOCS / "index.md", DOCS / "traps.md", *CONCEPTS]
-"""Pages whose commands are tried here; the tutorials are run as a whole."""
 
 
 @pytest.fixture(scope="module")
@@ -111,29 +105,6 @@ def paragraphs(text: str) -> list[str]:
 def test_paragraphs_for_newcomers_are_short(page: Path) -> None:
     words = {len(block.split()): block for block in paragraphs(page.read_text("utf-8"))}
     assert max(words) <= MOST_WORDS, words[max(words)]
-
-
-def commands() -> list[str]:
-    blocks = [
-        block
-        for page in WITH_COMMANDS
-        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
-    ]
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return sorted({line for line in lines if line.startswith("slipstream ")})
-
-
-@pytest.mark.parametrize("line", commands())
-def test_every_command_of_these_pages_is_taken(line: str) -> None:
-    """Its name, arguments and options are parsed; it is not run."""
-    words = shlex.split(line, comments=True)[1:]
-    command: Any = typer.main.get_command(app)
-    context = command.make_context("slipstream", [], resilient_parsing=True)
-    while hasattr(command, "get_command"):
-        command = command.get_command(context, words.pop(0))
-        assert command is not None, line
-        context = type(context)(command, parent=context)
-    command.make_context("slipstream", words, parent=context.parent)
 
 
 def links() -> Any:
