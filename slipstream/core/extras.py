@@ -12,6 +12,6 @@ def need(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"{error.name} must be installed for this, got none: pip install '.[{extra}]' in the"
-            " folder of Slipstream's source"
+            f"{error.name} must be installed for this, got none: pip install"
+            f" 'slipstream-cfd[{extra}]'"
         ) from None

@@ -39,8 +39,9 @@ class FlowReference:
     drag: Vector = (1.0, 0.0, 0.0)
     """The direction of the flow; any length but 0."""
     lift: Vector = (0.0, 0.0, 1.0)
+    """A direction perpendicular to it."""
     centre: Vector = (0.0, 0.0, 0.0)
-    """Moments are about this point."""
+    """Moments are about this point, m."""
     pressure: float = 0.0
     """Subtracted from the pressure, in the unit of its array."""
     mirror: Axis | None = None

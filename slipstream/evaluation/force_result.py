@@ -35,6 +35,7 @@ class Forces:
     pressure_moment: Vector
     """About the centre of the reference, in `unit` times m."""
     friction_moment: Vector | None
+    """The same of the shear; None where there is none."""
     unit: str
     """N where it can be; else N over the density, or over the dynamic pressure."""
     dynamic_pressure: float | None
@@ -44,18 +45,26 @@ class Forces:
     wetted: float
     """Sum of the areas of the faces, m^2; of both halves with a mirror."""
     faces: int
+    """How many were added up."""
     facing: Stated
+    """Which way faces were taken to turn, and why."""
     undecided: float
+    """Share of the area, 0 to 1, whose outer side the geometry does not tell."""
     reference: FlowReference
+    """What coefficients were made with."""
     conventions: Conventions
+    """How the arrays were read."""
     warnings: tuple[str, ...] = ()
+    """What may make them wrong, a sentence each."""
 
     @property
     def total(self) -> Vector:
+        """Force of pressure and shear, in `unit`."""
         return _added(self.pressure, self.friction)
 
     @property
     def moment(self) -> Vector:
+        """Moment of both, in `unit` times m."""
         return _added(self.pressure_moment, self.friction_moment)
 
     @property
@@ -91,14 +100,17 @@ class Forces:
 
     @property
     def cd(self) -> float | None:
+        """Drag over dynamic pressure and area; None where one of them is not known."""
         return self.coefficients.get("cd")
 
     @property
     def cl(self) -> float | None:
+        """The same of the lift."""
         return self.coefficients.get("cl")
 
     @property
     def cs(self) -> float | None:
+        """The same of the side force."""
         return self.coefficients.get("cs")
 
     @property

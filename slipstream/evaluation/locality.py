@@ -39,6 +39,12 @@ BINS = 64
 """Number of bins of the angle or the distance."""
 MOST_ROWS = 500_000
 """Rows of a split that are read."""
+FLOWS = [
+    f"{flow}-{where}" for flow in ("potential-flow", "stokes") for where in ("surface", "volume")
+]
+"""The built-in problems with bodies in a stream."""
+STREAM = "freestream"
+"""Their feature; data of users may be called as these problems are and lack it."""
 
 
 def find_locality(store: Store) -> Locality | None:
@@ -49,7 +55,7 @@ def find_locality(store: Store) -> Locality | None:
         config = builtin_config("poisson", options)
         assert isinstance(config, Charges)
         return Locality("limit", poisson_limit(config))
-    if origin.source.startswith(("potential-flow-", "stokes-")):
+    if origin.source in FLOWS and any(field.name == STREAM for field in store.schema.features):
         return Locality("theory", inclination_errors(store))
     return None
 
@@ -174,7 +180,7 @@ def _local(store: Store, split: str) -> tuple[Tensor, Tensor, Tensor, Tensor, Te
         torch.arange(len(ids)), torch.tensor([len(part) for part in rows])
     )
     table, schema = torch.cat(rows), store.schema
-    stream = table[:, schema.columns("freestream")]
+    stream = table[:, schema.columns(STREAM)]
     targets = table[:, schema.columns("targets")]
     speed = stream.norm(dim=-1, keepdim=True)
     slow = store.manifest.origin.source.startswith("stokes-")

@@ -46,6 +46,7 @@ class InputChoices:
     regions: tuple[str, ...] = ()
     """Patches of a case, or blocks of a .vtm, that are read; empty for those of the recipe."""
     flip_normals: bool = False
+    """Whether computed normals take the other side than was found."""
     accept_undecided: bool = False
     """Whether a surface may be predicted on whose outer side is not known."""
 

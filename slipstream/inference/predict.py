@@ -36,8 +36,11 @@ class Choices:
     """How a prediction is made. Only `inputs` and `density` change the result."""
 
     inputs: InputChoices = InputChoices()
+    """What is said about the mesh."""
     density: Density = "auto"
+    """Which points the tokens come from: full, training or auto."""
     precision: Precision = "fp32"
+    """Of the layers: fp32, or bf16 by autocast."""
     chunk: int | None = None
     """Points taken at a time; chosen by the device if None."""
     place: Parked = "auto"
@@ -68,8 +71,12 @@ def predict(
     `model` is a run's folder, a model file or a loaded model, or a list of several that predict
     together: their mean, and how far they differ (`spread`). `mesh` is a path (VTP, VTU, VTK, VTM,
     STL, PLY, OpenFOAM case), a pyvista object, or numpy arrays (points,) or (points, cells).
-    Parameters of the flow are given by name, as U_inf=33.0. `choices` gives all there is to choose,
-    in place of the other arguments.
+    Parameters of the flow are given by name, as U_inf=33.0, in the units that `slipstream model`
+    prints. `device` is auto, cpu, cuda or cuda:N. `density` says from which points the tokens come:
+    full is all of them, training subsets as dense as in the training. `location` is where fields
+    are predicted, for a model that does not say it. Coordinates are multiplied by `scale`: 0.001
+    for a mesh in mm and a model in m. `choices` gives all there is to choose, in place of the other
+    arguments.
 
         p = slipstream.predict("runs/a", "car.stl", U_inf=33.0)
         p.mesh, p.fields["pressure"], p.warnings

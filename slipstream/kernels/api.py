@@ -30,8 +30,9 @@ def slice_points(
     impl: Impl = "auto",
     precision: Precision | str | None = None,
 ) -> TokenSums:
-    """Sum the values of the points into slots: numerator (B, H, G, V) and mass (B, H, G).
+    """Sum the values (B, N, H, V) of the points into slots: numerator (B, H, G, V), mass (B, H, G).
 
+    `impl` says which implementation runs (`Impl` in `kernels/plan.py`), "auto" the fastest.
     `precision` is how the fused kernels multiply, by default "bf16" for bf16 inputs and autocast,
     else "ieee". Raises ValueError when shape, dtype or device do not fit the membership, when the
     dtype does not allow the precision, and when `impl="fused"` cannot be had.
@@ -59,7 +60,10 @@ def deslice_tokens(
     impl: Impl = "auto",
     precision: Precision | str | None = None,
 ) -> Float[Tensor, "B N H V"]:
-    """Give every point the weighted sum of its slots' tokens; raises as `slice_points` does."""
+    """Give every point the weighted sum of its slots' tokens (B, H, G, V), as (B, N, H, V).
+
+    `impl` and `precision` are those of `slice_points`, and it raises as that does.
+    """
     batch = membership.query.shape[0]
     check_shape("tokens", tokens, "B H G V", (batch, membership.heads, membership.slices, None))
     check_like("tokens", tokens, "query", membership.query)
@@ -87,11 +91,12 @@ def couple(
     precision: Precision | str | None = None,
     complete: Complete = as_they_are,
 ) -> Float[Tensor, "B N H V"]:
-    """Slice the values, mix the tokens, deslice them by the same membership.
+    """Slice the values (B, N, H, V), mix the tokens, deslice them by the same membership.
 
     The result is that of `slice_points`, `complete`, `tokens(epsilon)`, `mix` and `deslice_tokens`
     one after another; the kernels compute the gradients of slice and deslice together, which is
-    faster. `mix` maps tokens (B, H, G, V) to as many; `complete` makes the sums of all points from
+    faster. `mix` maps tokens (B, H, G, V) to as many; `epsilon` is added to each slot's mass before
+    dividing (1e-5 in a Transolver); `complete` makes the sums of all points from
     those of these, where they are not the same. Raises as `slice_points` does.
     """
     _check_values(membership, values)

@@ -28,7 +28,8 @@ Reduce = Callable[[Tensor], Tensor]
 class Membership:
     """How strongly each of N points belongs to each of G slots, per head. Checked when made.
 
-    There may be no points: of a sample's, all may be elsewhere. Their sums are zero.
+    There may be no points: of a sample's, all may be elsewhere. Their sums are zero. B is the
+    clouds of a batch, N the points of each, H the heads, D the width of a head, G its slots.
 
     query        B N H D, or B N 1 D when the heads share it
     slot_weight  G D, H G D or B H G D
@@ -109,8 +110,11 @@ class TokenSums:
     """
 
     numerator: Float[Tensor, "B H G V"]
+    """(B, H, G, V): sum over the points of weight times value."""
     mass: Float[Tensor, "B H G"]
+    """(B, H, G): sum over the points of the weights."""
     log_normalizer: Float[Tensor, "B H G"] | None = None
+    """(B, H, G), of weights that are normalised over the points; None over the slots."""
     dtype: torch.dtype | None = None
     """Of the tokens: that of the values. None: that of the sums."""
 

@@ -175,10 +175,10 @@ def _why_not_fused(operation: Operation, precision: Precision, *, asked: bool) -
 
     Triton's interpreter is slow and meant for tests, so it counts only where kernels are asked for.
     """
-    if not operation.triton:
-        return "Triton is not installed"
     if operation.device != "cuda" and not (operation.interpreted and asked):
         return f"no CUDA device (the tensors are on {operation.device})"
+    if not operation.triton:
+        return "Triton is not installed"
     if operation.shared_memory is not None and operation.shared_memory < LEAST_SHARED_MEMORY:
         return (
             f"the kernels need {LEAST_SHARED_MEMORY} bytes of shared memory a block, and this GPU"

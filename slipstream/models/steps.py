@@ -58,7 +58,12 @@ class Summing(nn.Module):
 
 
 class SteppedCoupling(Summing):
-    """A coupling that is given by its four steps alone."""
+    """A coupling that is given by its four steps alone.
+
+    With x (B, N, C) the normalised stream: `membership(x, previous)`, `sums(x, membership)`, a
+    TokenSums of these points, `mixed(sums)`, the tokens, and `update(x, membership, tokens)`, which
+    is (B, N, C). From these come one pass, streaming, sharding and lean training.
+    """
 
     def forward(self, x: Float[Tensor, "B N C"], previous: Any = None) -> tuple[Tensor, Any]:
         """The update of the points, and their membership for the layers after it."""

@@ -113,10 +113,11 @@ def _whole(
 class Transolver(nn.Module):
     """A neural operator on point clouds: it maps coords and features at N points to outputs there.
 
-    `variant` is a name that `slipstream variants` lists, `size` the paper's unless given, `seed`
-    fixes the initial values, `impl` and `precision` choose how slice and deslice are computed (see
-    `kernels`), `constants` are the paper's unless given. Raises ValueError for an unknown variant,
-    impossible sizes or an unknown choice.
+    `coord_dim` (d), `feature_dim` (f, 0 for none) and `out_dim` (k) are the columns of `forward`'s
+    arguments and result. `variant` is a name that `slipstream variants` lists, `size` the paper's
+    unless given, `seed` fixes the initial values, `impl` and `precision` choose how slice and
+    deslice are computed (see `kernels`), `constants` are the paper's unless given. Raises
+    ValueError for an unknown variant, impossible sizes or an unknown choice.
     """
 
     def __init__(
@@ -168,6 +169,9 @@ class Transolver(nn.Module):
         coords: Float[Tensor, "B N d"],
         features: Float[Tensor, "B N f"] | None = None,
     ) -> Float[Tensor, "B N k"]:
+        """Outputs (B, N, k) at B clouds of N points, from their coordinates (B, N, d) and features
+        (B, N, f), all in the units of the training: `load_model` gives a model in physical ones.
+        """
         if self._is_lean():
             if torch.compiler.is_compiling():
                 from slipstream.models.lean_compiled import lean_forward_compiled
@@ -251,6 +255,7 @@ class Transolver(nn.Module):
         return str(make_plan(operation, **self.how))
 
     def parameter_count(self) -> int:
+        """How many numbers are trained."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def check_structure(self) -> None:

@@ -37,12 +37,15 @@ class Size:
     """How large a model is. The defaults are the paper's."""
 
     layers: int = 8
+    """L, the layers of coupling and MLP."""
     width: int = 256
     """C, the channels of the point stream."""
     heads: int = 8
+    """H, which must divide the width."""
     slices: int = 32
     """G, the slots per head."""
     mlp_ratio: int = 2
+    """The hidden width of a layer's MLP over the width."""
     key_ratio: int = 1
     """For `untied-ln` only: as LinearNO, it has key_ratio x head width slots per head."""
 

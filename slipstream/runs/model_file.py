@@ -47,9 +47,13 @@ class TrainedModel:
     """A model with what is needed to use it: `trained(coords, features)` in physical units."""
 
     model: Transolver
+    """On normalised inputs."""
     schema: Schema
+    """Its fields, with components and units."""
     normaliser: Normaliser
+    """From physical units and back."""
     config: RunConfig
+    """How it was trained."""
     metric: Mapping[str, Any]
     """Step, validation error and its groups."""
     about: Mapping[str, Any]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from slipstream.data.store import open_store
+from slipstream.evaluation.locality import find_locality
 
 from ..conftest import Command
 
@@ -41,6 +42,9 @@ def test_forces_of_the_meshes_are_those_of_the_solver(tmp_path: Path, command: C
     first = open_store(store).array("000001")[0]
     np.testing.assert_allclose(stream, first[open_store(store).schema.columns("freestream")])
     assert len(rows) == 180
+    assert find_locality(read) is None, (
+        "evaluate asks for it, and takes no other name for the stream"
+    )
 
 
 def test_meshes_of_another_problem(tmp_path: Path, command: Command) -> None:

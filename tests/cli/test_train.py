@@ -252,9 +252,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path) -> None:
     assert again.returncode == 0 and "Finished after 6 steps" in again.stdout
 
 
-def test_a_sweep_is_trained_audited_evaluated_and_reported(
-    tmp_path: Path, command: Command
-) -> None:
+def test_a_sweep_is_trained_audited_and_evaluated(tmp_path: Path, command: Command) -> None:
     study = tmp_path / "s"
     given = ("study", "poisson", "--out", str(study), *TINY, "--seeds", "0", "--parallel", "2")
     given += ("--set", 'data.builtin.samples={"train": 4, "val": 2, "test": 2}')
@@ -274,11 +272,6 @@ def test_a_sweep_is_trained_audited_evaluated_and_reported(
     assert "seed and model.size.key_ratio alone" in (study / "certificate.txt").read_text()
     measured = json.loads(command("evaluate", study, "--device", "cpu", "--json").out)
     assert len(measured["evaluations"]) == 3
-    command("report", study, "--out", tmp_path / "report")
-    table = (tmp_path / "report/tables/sweep-key_ratio.md").read_text()
-    assert "| poisson | 1 |" in table and "| poisson | 2 |" in table
-    assert (tmp_path / "report/tables/sweep-key_ratio-cost.md").is_file()
-    assert not list((tmp_path / "report/figures").glob("sweep-*.svg")), "six steps teach nothing"
     config = study / "runs/poisson/untied-ln/model.size.key_ratio=2/seed-0/config.json"
     config.write_text(config.read_text().replace('"key_ratio": 2', '"key_ratio": 1'))
     told = command("audit", study).out

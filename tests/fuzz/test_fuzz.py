@@ -11,7 +11,7 @@ from .mutate import FORMATS, format_of, make_mutant
 from .samples import mesh_samples
 
 ROOT = Path(__file__).parents[2]
-MUTANTS = 300
+MUTANTS = 170
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,6 @@ from .moments import FINISHED, Moment, difference, interrupt, judge, leave_alone
 
 MOMENTS = {
     "train": [Moment(SIGKILL, False, share=0.2, after="records.jsonl")],
-    "study": [Moment(SIGKILL, False, share=0.1, after="records.jsonl")],
     "ingest": [Moment(SIGINT, True, share=0.3, after="")],
 }
 

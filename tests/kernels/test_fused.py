@@ -61,11 +61,12 @@ of_each_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES
 
 
 def layouts() -> Iterator[Any]:
-    """Every layout of weight and bias; of pairs, which read them alike, those where both agree."""
+    """Every layout of weight and bias; of pairs, which read them alike, those where both agree, and
+    of shared queries those without a bias or with one like the weight."""
     weights = ("shared", "per-head", "per-sample")
     for name, case in FAMILIES.items():
         for weight, bias, shared in product(weights, ("none", *weights), (False, True)):
-            if not case.pair or bias in ("none", weight):
+            if not (case.pair or shared) or bias in ("none", weight):
                 yield pytest.param(
                     case, weight, bias, shared, id=f"{name}-{weight}-{bias}-{shared}"
                 )

@@ -31,7 +31,7 @@ def plan(**changes: object) -> str:
         ({"over": "points"}, "blocked, bf16 dots"),
         ({"device": "cpu"}, "chunked: no CUDA device (the tensors are on cpu)"),
         ({"device": "cpu", "dtype": "float64"}, "chunked: no CUDA device (the tensors are on cpu)"),
-        ({"device": "cpu", "triton": False}, "chunked: Triton is not installed"),
+        ({"device": "cpu", "triton": False}, "chunked: no CUDA device (the tensors are on cpu)"),
         (
             {"device": "cpu", "plain": False},
             "reference: the model is being exported or transformed",

@@ -50,6 +50,7 @@ def streamed(model: Transolver, points: Points, how: Sweeping) -> tuple[Tensor, 
     return torch.cat(parts, 1), tokens
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(("count", "chunk"), [(9, 1), (9, 7), (9, 9), (1003, 1000)])

@@ -82,7 +82,8 @@ class PointDataset(Dataset[Batch]):
     """Draws from one split of a store; a draw is a pure function of seed, epoch and index.
 
     A draw has `points` rows: a number, a fraction of each sample's rows (a float), or None for all.
-    Of these a batch has the `part` of one rank, and no others are read.
+    Of these a batch has the `part` of one rank, and no others are read. `sampling` is window (one
+    read of neighbouring rows) or exact (each row by itself), `seed` that of all draws.
     """
 
     def __init__(

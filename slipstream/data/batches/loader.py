@@ -25,14 +25,18 @@ class Share:
     """Which part of an epoch this process draws."""
 
     batch_size: int = 1
+    """Samples of a batch."""
     shuffle: bool = True
+    """Whether every epoch has an order of its own, by the seed of the dataset."""
     even: bool = True
     """True for training: all ranks get equally many full batches, and the first samples may come
     twice for it. False for evaluation: every sample comes once, and the number of batches and the
     size of the last one may differ between ranks. 10 samples in batches of 4: True gives 4, 4 and 4
     with 2 samples repeated, False gives 4, 4 and 2."""
     rank: int = 0
+    """The number of this process, from 0."""
     world_size: int = 1
+    """How many processes draw."""
 
     def __post_init__(self) -> None:
         check_whole("batch_size", self.batch_size, 1)
@@ -63,7 +67,8 @@ class Loader:
 
     `state_dict` counts the batches handed out, not those read ahead, so it may be saved after any
     step. `load_state_dict` continues in the same order at the same position; all ranks have the
-    same position, so the state of one serves all.
+    same position, so the state of one serves all. `workers` processes read ahead, `prefetch`
+    batches each; with 0 this process reads.
     """
 
     def __init__(

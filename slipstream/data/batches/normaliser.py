@@ -83,7 +83,11 @@ class Normaliser:
 def make_normaliser(
     schema: Schema, statistics: Statistics, *, coord_scale: CoordScale = "common"
 ) -> Normaliser:
-    """The normaliser of a training split, from its statistics. Constant columns become 0."""
+    """The normaliser of a training split, from its statistics. Constant columns become 0.
+
+    Coordinates go into the box from -1 to 1, by one factor for all axes ("common", which keeps
+    shapes) or one for each ("per-axis"); features and targets become of mean 0 and deviation 1.
+    """
     check_choice("coord_scale", coord_scale, ("common", "per-axis"))
     standard = {part: _standardise(statistics, schema.columns(part)) for part in PARTS[1:]}
     return Normaliser(_into_box(statistics, schema.columns("coords"), coord_scale), **standard)

@@ -40,7 +40,10 @@ class Source(Protocol):
         ...
 
     def files(self, sample: str) -> Mapping[str, Path]:
-        """The files a sample is read from, by the names the manifest gives them; may be none."""
+        """The files a sample is read from, by the names the manifest gives them; may be none.
+
+        A name is one file: two samples have different names, unless both are read from it.
+        """
         ...
 
     def read(self, sample: str) -> Cloud | RowBlocks:

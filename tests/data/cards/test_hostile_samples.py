@@ -49,6 +49,12 @@ REASONS = {
 }
 
 
+def crashed(said: str) -> str:
+    """What is said of b: about once in 400 times VTK runs out of memory before it crashes."""
+    memory = "reading b.vtu needs more than the 1 GB that --read-memory allows"
+    return memory if memory in said else REASONS["b"]
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_ingest_goes_on(tmp_path: Path, workers: int) -> None:
     """The limits apply in worker processes too."""
@@ -63,7 +69,8 @@ def test_an_ingest_goes_on(tmp_path: Path, workers: int) -> None:
     summary = ingest(source, store, workers=workers)
     assert summary.written == ("a", "f", "k") and summary.quarantined.keys() == REASONS.keys()
     for sample, reason in REASONS.items():
-        assert summary.quarantined[sample].endswith(reason)
+        given = summary.quarantined[sample]
+        assert given.endswith(crashed(given) if sample == "b" else reason)
     assert check_store(store) == [] and open_store(store).rows("a") == 1
 
 
@@ -72,9 +79,9 @@ def test_the_command_line(tmp_path: Path, command: Command) -> None:
     said = command("data", "ingest", "mesh", raw, store, "--card", raw.with_suffix(".yaml"),
                    "--read-memory", 1)  # fmt: skip
     assert said.code == 0 and f"{store}: 4 written, 0 kept, 4 quarantined." in said.out
-    assert f"  b: {REASONS['b']}\n  c: {REASONS['c']}\n" in said.out
+    assert f"  b: {crashed(said.out)}\n  c: {REASONS['c']}\n" in said.out
     said = command("data", "inspect", raw, "--all", "--read-memory", 1)
-    assert said.code == 0 and f"! left out: {REASONS['b']}\n" in said.out
+    assert said.code == 0 and f"! left out: {crashed(said.out)}\n" in said.out
     pv.ImageData(dimensions=(300, 300, 300)).save(tmp_path / "wide.vti")  # 2.7 GB with its cells
     said = command("data", "inspect", tmp_path / "wide.vti", "--read-memory", 0.5)
     assert said.code == 2 and "needs more than the 0.5 GB that --read-memory allows" in said.err

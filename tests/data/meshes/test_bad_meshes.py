@@ -249,5 +249,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
             read_mesh(tmp_path / name)
     with pytest.raises(ValueError, match=r"without a gap, got none"):
         read_mesh([])
-    with pytest.raises(ValueError, match=r"^no_such_thing must be .* pip install '\.\[mesh\]' in"):
+    with pytest.raises(
+        ValueError, match=r"^no_such_thing must be .* pip install 'slipstream-cfd\[mesh\]'"
+    ):
         need("no_such_thing", "mesh")
