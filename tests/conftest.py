@@ -40,6 +40,14 @@ if SHAPES_CHECKED:
 
     install_import_hook(CHECKED, "beartype.beartype")
 
+if importlib.util.find_spec("hypothesis"):
+    from hypothesis import HealthCheck, settings
+
+    # A slow machine is no failure: no deadlines, and no word on how long a first draw takes.
+    calm = [HealthCheck.too_slow]
+    settings.register_profile("any machine", deadline=None, suppress_health_check=calm)
+    settings.load_profile("any machine")
+
 PEERS = Path(__file__).parents[1] / "peers"
 if PEERS.is_dir():  # by benchmarks/peers.sh; our own dependencies come first
     sys.path.append(str(PEERS))
@@ -92,6 +100,14 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return Said(ended.value.code or 0, *capsys.readouterr())
 
     return call
+
+
+LONG = ("tests/test_demo.py", "tests/training", "tests/interrupted", "tests/fuzz")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests begin first: one at the end would leave the other cores idle."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 COVERING = ("tests/kernels", "tests/models", "tests/theory", "tests/test_metrics.py")

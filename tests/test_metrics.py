@@ -63,7 +63,7 @@ def test_against_the_formula(order: int, masked: bool) -> None:
 
 
 @given(cut=st.integers(1, 5), order=st.sampled_from([1, 2]))
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 def test_chunks_of_points_add_up(cut: int, order: int) -> None:
     prediction, target = pair()
     parts = [

@@ -129,7 +129,7 @@ def test_odd_numbers_of_points(case: Case, points: int) -> None:
     )
 )
 @pytest.mark.untraced
-@settings(deadline=None, max_examples=10, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=10, derandomize=True, phases=[Phase.generate])
 def test_drawn_shapes(case: Case) -> None:
     check_parity(replace(case, over="slots") if case.pair else case, factor=2.0)
 

@@ -95,7 +95,7 @@ def test_weights_sum_to_one_over_their_axis() -> None:
 
 @pytest.mark.parametrize("over", OVER)
 @given(cut=st.integers(1, N - 1), scale=st.sampled_from([1.0, 300.0]))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_sums_over_chunks_add_up(over: Axis, cut: int, scale: float) -> None:
     """Also where the exponentials of a chunk would overflow, or vanish beside the other's."""
     query, slot_weight, slot_bias, temperature = parts()

@@ -79,7 +79,7 @@ def surface(draw: np.random.Generator, kind: str, count: int) -> tuple[Array, Ar
     return corners.reshape(-1, 3), np.arange(3 * count).reshape(-1, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from(["even", "uneven", "slivers", "degenerate", "flat", "same"]),

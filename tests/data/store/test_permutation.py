@@ -38,7 +38,7 @@ def _numbered(rows: int, width: int = 2) -> NDArray[Any]:
     return np.repeat(np.arange(rows, dtype=np.float32)[:, None], width, 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 400), st.integers(1, 500), st.integers(16, 8000), st.integers(1, 3))
 def test_blocks_and_buckets_do_not_change_a_byte(
     rows: int, size: int, bucket: int, width: int
