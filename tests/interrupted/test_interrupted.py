@@ -1,4 +1,4 @@
-"""A few moments of each command; `python -m tests.interrupted --moments 100` has more."""
+"""A moment of two commands; `python -m tests.interrupted --moments 100` has more, of all."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from signal import SIGINT, SIGKILL, SIGTERM
 
 import pytest
 
-from ..conftest import Command
-from .commands import COMMANDS, TINY, contents, write_meshes
+from .commands import COMMANDS, contents, write_meshes
 from .moments import FINISHED, Moment, difference, interrupt, judge, leave_alone
 
 MOMENTS = {
@@ -24,16 +23,6 @@ def test_a_signal_costs_nothing(name: str, tmp_path: Path) -> None:
     attempts = interrupt(COMMANDS[name], tmp_path / "out", tmp_path / "given", MOMENTS[name])
     assert [attempt.problems for attempt in attempts] == [()] * len(attempts), attempts
     assert {attempt.ending for attempt in attempts} != {FINISHED}
-
-
-def test_an_evaluation_too(tmp_path: Path, command: Command) -> None:
-    given = tmp_path / "given"
-    options = (*TINY, "--set", "steps=2", "--set", "evaluate_every=2")
-    assert command("train", "poisson", "--out", given / "run", *options).code == 0
-    moments = [Moment(SIGTERM, True, share=0.8)]
-    attempts = interrupt(COMMANDS["evaluate"], tmp_path / "out", given, moments)
-    assert [attempt.problems for attempt in attempts] == [()]
-    assert attempts[0].ending in ("exit 143", FINISHED), "the process was prepared for it"
 
 
 def test_the_harness_sees_what_is_wrong(tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ if device == "cpu":
     interpreter.install()
 torch.manual_seed(0)
 coords, features = torch.rand(1, 9, 3, device=device), torch.rand(1, 9, 2, device=device)
-ALIKE = ("untied-no-token-attention", "frozen-slice-no-token-attention", "mlp-only-wide")
-for variant in (each for each in VARIANTS if each not in ALIKE):  # of parts that others have
+DIFFERENT = ("baseline", "untied", "untied-ln", "frozen-slice", "slice-once", "mlp-only")
+assert {*DIFFERENT} < {*VARIANTS}  # the others are made of the same parts
+for variant in DIFFERENT:
     also = [{"impl": "reference"}, {}] * (variant == "baseline")
     for how in ({"impl": "fused", "precision": "ieee"}, *also):  # {} is chunked on a CPU
         torch._dynamo.reset()

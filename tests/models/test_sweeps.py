@@ -51,9 +51,16 @@ def streamed(model: Transolver, points: Points, how: Sweeping) -> tuple[Tensor, 
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize(("count", "chunk"), [(9, 1), (9, 7), (9, 9), (1003, 1000)])
+@pytest.mark.parametrize(
+    ("place", "count", "chunk"),
+    [
+        *((place, 9, 7) for place in PLACES),
+        ("device", 9, 1),
+        ("recompute", 9, 9),
+        ("file", 1003, 1000),
+    ],
+)
 def test_streaming_is_one_pass(variant: str, place: Place, count: int, chunk: int) -> None:
     model, (coords, features) = trained(variant), cloud(count)
     with torch.no_grad():
