@@ -29,11 +29,11 @@ from slipstream.evaluation.summary import Summary, summarise
 from slipstream.experiments import SMALL, potential_flow_surface
 from slipstream.inference.calibrate import CalibrationRequest, calibrate, lacks_calibration
 from slipstream.models.variants import BASELINE, Size
-from slipstream.physics.builtin import builtin_config, builtin_source
 from slipstream.reports.content import Report
 from slipstream.reports.study.gather import RunData, gather
 from slipstream.reports.study.opening_facts import shown_run
 from slipstream.reports.study.times import Times, write_times
+from slipstream.runs.builtin_data import source_of
 from slipstream.runs.calibration_file import write_calibration
 from slipstream.runs.config import BuiltinData, ModelConfig, OptimConfig, RunConfig
 from slipstream.runs.evaluation_file import Evaluation, Protocol, Yardstick
@@ -208,14 +208,8 @@ def measure_times(run: RunData, sample: str, protocol: Protocol, device: str) ->
     """
     trained = load_model(run.folder.path, device=device)
     store, data = open_data_of(trained, None, run.folder), run.config.data
-    assert data.builtin is not None and data.problem is not None and run.evaluation is not None
-    solver = builtin_source(
-        data.problem,
-        samples=sum(data.builtin.samples.values()),
-        points=data.builtin.points,
-        seed=data.builtin.seed,
-        config=builtin_config(data.problem, data.builtin.settings),
-    )
+    assert data.builtin is not None and run.evaluation is not None
+    solver = source_of(data)
     seconds: dict[str, list[float]] = {"solver": [], "model": []}
     with _one_thread():
         name = device_name(trained.device)

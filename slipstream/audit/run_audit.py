@@ -38,7 +38,7 @@ from slipstream.data.store import (
     split_hash,
     with_training_samples,
 )
-from slipstream.physics.builtin import builtin_config, builtin_source
+from slipstream.runs.builtin_data import source_of
 from slipstream.runs.checkpoint import weights_hash
 from slipstream.runs.config import FREE, RunConfig
 
@@ -163,13 +163,7 @@ def _wrong_origin(store: Store, run: Artefacts, config: RunConfig) -> list[str]:
     own = (run.folder.path.resolve() / "data", _shared_data(run, config))
     if data.builtin is None or data.problem is None or store.path.resolve() not in own:
         return []
-    source = builtin_source(
-        data.problem,
-        samples=sum(data.builtin.samples.values()),
-        points=data.builtin.points,
-        seed=data.builtin.seed,
-        config=builtin_config(data.problem, data.builtin.settings),
-    )
+    source = source_of(data)
     origin = store.manifest.origin
     actual = {"source": origin.source, "samples": len(store.manifest.samples), **origin.options}
     expected = {"source": source.name, "samples": len(source.ids()), **source.options}

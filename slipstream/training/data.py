@@ -20,7 +20,8 @@ from slipstream.data.store import (
     varying_groups,
     with_training_samples,
 )
-from slipstream.physics.builtin import builtin_config, builtin_schema, builtin_source
+from slipstream.physics.builtin import builtin_schema
+from slipstream.runs.builtin_data import source_of
 from slipstream.runs.config import DataConfig, RunConfig
 
 SPLITS = ("train", "val")
@@ -105,18 +106,11 @@ def _check_schema(store: Store, schema: Schema, problem: str) -> None:
 def _make(
     config: DataConfig, folder: Path, progress: Callable[[IngestProgress], None] | None
 ) -> Store:
-    builtin, problem = config.builtin, config.problem
-    assert builtin is not None and problem is not None
+    builtin = config.builtin
+    assert builtin is not None
     total = sum(builtin.samples.values())
-    source = builtin_source(
-        problem,
-        samples=total,
-        points=builtin.points,
-        seed=builtin.seed,
-        config=builtin_config(problem, builtin.settings),
-    )
     fractions = {split: count / total for split, count in builtin.samples.items()}
-    ingest(source, folder, seed=builtin.seed, fractions=fractions, progress=progress)
+    ingest(source_of(config), folder, seed=builtin.seed, fractions=fractions, progress=progress)
     return open_store(folder)
 
 
