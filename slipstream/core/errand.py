@@ -28,7 +28,7 @@ from slipstream.core.version import VERSION
 
 PREFIX = ".engine-"
 """Files of this name may lie in a store, study or run while workers are at it."""
-_EXTRAS = ("pyvista", "scipy", "h5py")
+_EXTRAS = ("pyvista", "h5py")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

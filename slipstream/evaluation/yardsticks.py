@@ -36,8 +36,6 @@ POINTS = 4096
 SOURCE_POINTS = 65_536
 """Points of the nearest training sample from which values are taken."""
 _ROUNDING = 1e-12
-_AT_ONCE = 1024
-"""Points whose distances are computed together where there is no KD-tree."""
 
 Answer = Callable[[str, NDArray[np.float32]], NDArray[np.float32]]
 """The targets as stored, from a sample and its rows."""
@@ -104,19 +102,9 @@ class _Transfer:
 
 def closest_points(source: NDArray[np.float32], at: NDArray[np.float32]) -> NDArray[np.intp]:
     """For each point of `at`, the number of the closest one of `source`."""
-    try:
-        from scipy.spatial import KDTree
-    except ModuleNotFoundError:  # it comes with the extra `mesh`
-        pieces = [_closest(source, at[i : i + _AT_ONCE]) for i in range(0, len(at), _AT_ONCE)]
-        return np.concatenate(pieces)
+    from scipy.spatial import KDTree
+
     return np.asarray(KDTree(source).query(at)[1], np.intp)
-
-
-def _closest(source: NDArray[np.float32], at: NDArray[np.float32]) -> NDArray[np.intp]:
-    # By differences: the quicker products of matrices lose what is close in fp32.
-    how = "donot_use_mm_for_euclid_dist"
-    distances = torch.cdist(torch.from_numpy(at.copy()), torch.from_numpy(source.copy()), 2.0, how)
-    return distances.argmin(1).numpy()
 
 
 def _measured(way: _Way, store: Store, normaliser: Normaliser, samples: Sequence[str]) -> Yardstick:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.core.extras import need
-
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
@@ -29,7 +27,9 @@ def sorted_triangles(corners: Floats) -> Floats:
     """Triangles (9, T), three corners each, reordered so that neighbours of like size are close."""
     one, two, three = corners[:3], corners[3:6], corners[6:]
     low, high = (f(f(one, two), three) for f in (np.minimum, np.maximum))
-    tree = need("scipy.spatial", "mesh").KDTree(np.concatenate((low, high)).T, leafsize=LEAF // 2)
+    from scipy.spatial import KDTree
+
+    tree = KDTree(np.concatenate((low, high)).T, leafsize=LEAF // 2)
     return np.take(corners, tree.indices, 1)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.core.extras import need
 from slipstream.data.geometry.raster import crossings
 
 Floats = NDArray[np.float64]
@@ -118,7 +117,9 @@ def _cut(ends: Floats, points: Floats, flat: NDArray[Any], axis: int, side: floa
     if not pixel > 0:
         return Cut(axis, side, low, 1.0, np.zeros((_WIDTH, _WIDTH), bool))
     picture = _drawn((ends - low) / pixel)
-    picture = need("scipy.ndimage", "mesh").binary_fill_holes(picture)
+    from scipy.ndimage import binary_fill_holes
+
+    picture = binary_fill_holes(picture)
     used, numbers = np.unique(flat, return_inverse=True)
     places = np.zeros((3, len(used)))
     places[:2] = ((points[used][:, others] - low) / pixel - 0.5).T

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.core.extras import need
-
 Whole = NDArray[np.int64]
 
 
@@ -76,10 +74,11 @@ def triangles_at_open_edges(corners: NDArray[Any]) -> Whole:
 
 def components(one: NDArray[Any], other: NDArray[Any], count: int) -> Whole:
     """For each of `count` nodes the number of its component, where `one` is joined to `other`."""
-    joins = (np.ones(len(one), bool), (one, other))
-    graph = need("scipy.sparse", "mesh").coo_array(joins, shape=(count, count))
-    find = need("scipy.sparse.csgraph", "mesh").connected_components
-    return find(graph, directed=False)[1].astype(np.int64)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(one), bool), (one, other)), shape=(count, count))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
 def hole_areas(points: NDArray[Any], place: Whole, ends: Whole) -> NDArray[np.float64]:

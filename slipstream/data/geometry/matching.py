@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slipstream.core.extras import need
-
 NEAR = 1e-6
 """Two places count as one if their distance is at most this share of the mesh's diagonal."""
 
@@ -59,7 +57,9 @@ def match_exactly(points: NDArray[Any], others: NDArray[Any]) -> Matched:
 def match_nearly(points: NDArray[Any], others: NDArray[Any]) -> Matched:
     """As `match_exactly`, for computed places, as centres of cells, that may differ by rounding."""
     _check_counts(points, others)
-    tree = need("scipy.spatial", "mesh").KDTree(others)
+    from scipy.spatial import KDTree
+
+    tree = KDTree(others)
     limit = NEAR * float(np.linalg.norm(np.ptp(points, axis=0)))
     far, index = tree.query(points)
     if not (far <= limit).all():

@@ -11,7 +11,6 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from slipstream.core.extras import need
 from slipstream.data.geometry import distance_to_triangles
 from slipstream.data.meshes import Location, Wanted, mesh_info, read_mesh, triangle_cells
 from slipstream.reports.draw import style
@@ -121,8 +120,9 @@ def difference(body: Body, other: Body) -> BodyDifference:
             f" {other.name}"
         )
     known = np.isfinite(other.values)
-    tree = need("scipy.spatial", "mesh").KDTree(other.places[known])
-    nearest = tree.query(places[near])[1]
+    from scipy.spatial import KDTree
+
+    nearest = KDTree(other.places[known]).query(places[near])[1]
     values = np.full(len(body.values), np.nan)
     values[near] = body.values[near] - other.values[known][nearest]
     return BodyDifference(values, "nearest", share)

@@ -294,26 +294,9 @@ def _fill_disc(mask: Mask, x: float, y: float, radius: float) -> None:
 
 
 def _flooded(outside: Mask, wall: Mask) -> Mask:
-    """All that is reached from `outside` without crossing a wall.
+    """All that is reached from `outside` without crossing a wall."""
+    from scipy.ndimage import label  # here: it takes 0.1 s to import
 
-    By hand, since the core has no SciPy. 400 x 400 pixels round a disc take 9 ms, a spiral of six
-    turns 142 ms; `scipy.ndimage.label` takes 0.6 and 0.7 ms (2026-11-18) and would save 15 lines.
-    """
-    while True:
-        before = int(outside.sum())
-        for axis in (0, 1):
-            for flip in (1, -1):
-                outside = _flow(outside, wall, axis, flip)
-        if int(outside.sum()) == before:
-            return outside
-
-
-def _flow(outside: Mask, wall: Mask, axis: int, flip: int) -> Mask:
-    """What is reached from `outside` along one direction before a wall."""
-    turned = slice(None, None, flip)
-    seen, stop = ((m if axis == 0 else m.T)[turned] for m in (outside, wall))
-    rows = np.arange(len(seen))[:, None]
-    last_seen = np.maximum.accumulate(np.where(seen, rows, -1), axis=0)
-    last_stop = np.maximum.accumulate(np.where(stop, rows, -1), axis=0)
-    reached = (last_seen > last_stop)[turned]
-    return reached if axis == 0 else reached.T
+    pieces, _ = label(~wall)
+    reached = np.unique(pieces[outside & ~wall])
+    return outside | np.isin(pieces, reached[reached > 0])
