@@ -109,7 +109,7 @@ def evaluate(
     What was measured so before is not measured again. Runs without a model yet are named and left
     out.
 
-    Example: slipstream evaluate studies/poisson --repeats 6
+    Example: slipstream evaluate studies/flow --repeats 6
     """
     load_plugins(plugin)
     if slices and not vtk:
@@ -152,6 +152,10 @@ def evaluate(
         print(json.dumps(output | (vtk_json if vtk else {}), indent=2))
         return
     _print(list(zip(runs, rows, strict=True)))
+    whole = sorted({row.experiment for row in rows if row.protocol.full})
+    if whole and repeats > 1:
+        names = ", ".join(whole)
+        say(f"--repeats {repeats} repeats nothing where samples are taken whole: {names}.")
     for path in without:
         say(f"{path}: left out, no model yet")
     for path, what in calibrations.items():

@@ -107,9 +107,12 @@ def test_runs_of_other_lengths_are_not_averaged_as_seeds(
 
 def test_one_run_whole(study: Path, command: Command) -> None:
     run = study / "runs/poisson/mlp-only/seed-0"
-    said = command("evaluate", run, "--full", "--split", "val", "--device", "cpu")
+    whole = ("evaluate", run, "--full", "--split", "val", "--device", "cpu")
+    said = command(*whole)
     assert said.code == 0 and "errors on the val split" in said.out
     assert "all points of a sample at once" in said.out and "±" not in said.out
+    sentence = "--repeats 2 repeats nothing where samples are taken whole: poisson.\n"
+    assert sentence in command(*whole, "--repeats", 2).out and "--repeats" not in said.out
 
 
 def test_a_file_for_paraview(study: Path, command: Command) -> None:
