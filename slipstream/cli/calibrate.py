@@ -58,7 +58,7 @@ def calibrate(
     RUN/likeness.safetensors, by which predict says whether a mesh is like the training. Those of
     several runs are beside the first of them, for `slipstream predict` with the same runs.
 
-    Example: slipstream calibrate runs/own --split test --meshes cars/
+    Example: slipstream calibrate runs/own --split test --meshes cars --area 2.2
     """
     load_plugins(plugin)
     check_level(level, "--level")
