@@ -1,17 +1,10 @@
-"""README.md: short paragraphs, numbers that are measured, code that runs."""
+"""README.md: short paragraphs, numbers that are measured; docs/test_readme_typed.py types it."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import pytest
-import torch
-
-from .interop.thuml_attention import Model
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -87,35 +80,3 @@ def test_every_page_of_the_documentation_can_be_reached() -> None:
         waiting |= {own for own in targets if own.exists()} - reached
     pages = {page for page in ROOT.glob("docs/*.md") if page.name != "index.md"}
     assert sorted(page.name for page in pages - reached) == []
-
-
-@pytest.mark.skipif(importlib.util.find_spec("pyvista") is None, reason="needs the extra mesh")
-@pytest.mark.usefixtures("no_shape_checks")
-def test_the_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after another, as a reader types them, where there are a run, a mesh and a model."""
-    from .data.mesh_folders import ball
-    from .inference.flows import surface_run
-
-    surface_run(tmp_path)
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "run").rename(tmp_path / "runs" / "own")
-    ball(1.1).save(tmp_path / "new.stl")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {
-        "query": torch.randn(1, 20, 2, 4),
-        "values": torch.randn(1, 20, 2, 5),
-        "slot_weight": torch.randn(3, 4),
-        "slot_bias": torch.randn(3),
-        "temperature": torch.ones(2),
-        "mix": torch.nn.Identity(),
-    }
-    blocks = [code for language, code in FENCE.findall(README) if language == "python"]
-    assert len(blocks) == 4
-    for code in blocks:
-        if "accelerate(model)" in code:
-            names["model"] = Model()
-        exec(compile(code, "README.md", "exec"), names)
-    assert names["fields"].shape == (1, 4_000, 4)
-    assert names["prediction"].fields["p"].shape == (len(names["prediction"].mesh.cell_normals),)
-    assert len(names["report"].replaced) == 2
-    assert names["update"].shape == (1, 20, 2, 5)

@@ -6,13 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 
-from slipstream.training import study_cells
-
-from ..conftest import Command, registry_restored
+from ..conftest import Command
 from .blocks import blocks_of
-from .forked import SUBPROCESS
 from .outputs import is_shown
 from .reader import Reader, check_command
 
@@ -23,20 +19,9 @@ EACH = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
 @EACH
-@pytest.mark.usefixtures("no_shape_checks")
-def test_a_reader_who_types_it_sees_what_it_shows(
-    page: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(study_cells, "subprocess", SUBPROCESS)
-    threads = torch.get_num_threads()
-    with registry_restored():
-        try:
-            Reader(page, command).read()
-        finally:
-            torch.set_num_threads(threads)
+@pytest.mark.usefixtures("empty_folder")
+def test_a_reader_who_types_it_sees_what_it_shows(page: Path, command: Command) -> None:
+    Reader(page, command).read()
 
 
 def paragraphs(page: Path) -> list[str]:
