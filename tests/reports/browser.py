@@ -25,6 +25,7 @@ FLAGS = [
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
 ]
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}}
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -82,6 +83,12 @@ def settle(page: Page) -> None:
 def choose(page: Page, what: str, option: str) -> None:
     page.locator(f"[data-input={what}]").select_option(label=option)
     settle(page)
+
+
+def middle(page: Page, panel: int = 0) -> tuple[float, float]:
+    box = page.locator("canvas").nth(panel).bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 # Every panel, as numbers: copied, because a canvas that is read is slow to draw afterwards.

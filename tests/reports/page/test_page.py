@@ -1,4 +1,4 @@
-"""The page as text; in a browser, see `test_page_in_browser`."""
+"""The page as text; in a browser, see `test_page_in_browser` and `test_view_in_browser`."""
 
 from __future__ import annotations
 
