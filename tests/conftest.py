@@ -102,6 +102,26 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return call
 
 
+@pytest.fixture
+def forked_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs of a study are forked with everything imported, for less than a new interpreter's
+    time; `tests/training/test_study.py` starts such ones too."""
+    from slipstream.training import study_cells
+
+    from .docs.forked import SUBPROCESS
+
+    monkeypatch.setattr(study_cells, "subprocess", SUBPROCESS)
+
+
+@pytest.fixture
+def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few pixels, for reports of which a test looks at something else."""
+    from slipstream.reports.draw import canvas, style
+
+    monkeypatch.setattr(style, "DPI", 20)
+    monkeypatch.setattr(canvas, "_COLUMNS", 40)
+
+
 LONG = ("tests/test_demo.py", "tests/training", "tests/interrupted", "tests/fuzz")
 
 

@@ -22,7 +22,6 @@ from slipstream.data.store import Cloud, Field, Schema, ingest
 from slipstream.evaluation import compare
 from slipstream.experiments import experiment
 from slipstream.reports.content import Picture
-from slipstream.reports.draw import canvas, style
 from slipstream.reports.draw.pictures import Gallery
 from slipstream.training.session import train
 
@@ -132,13 +131,12 @@ def test_bars_show_names_as_they_are(
     assert said.code == 0, said.err
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_a_report_has_every_name(
     made: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluated(made, command)
     monkeypatch.setattr(compare, "NOTHING", 1e9)
-    monkeypatch.setattr(style, "DPI", 20)
-    monkeypatch.setattr(canvas, "_COLUMNS", 40)
     figures: list[Figure] = []
     picture = Gallery.picture
 

@@ -12,47 +12,50 @@ from ..conftest import Command
 from ..reports.conftest import made_study, study  # noqa: F401
 
 
-def test_a_page_tables_and_figures(study: Path, tmp_path: Path, command: Command) -> None:  # noqa: F811
-    out = tmp_path / "out"
-    said = command("report", study, "--out", out)
-    assert said.code == 0, said.err
-    assert "without token attention the error is" in said.out
-    assert said.out.splitlines()[-1] == f"Report: {out / 'report.html'}"
-    page = (out / "report.html").read_text()
-    for heading in ("Validation error", "Subsampling noise", "Entropy of the slices", "poisson"):
-        assert heading in page
-    assert not re.search(r"(src|href)=[\"']?https?:", page)
-    names = {file.name for file in (out / "tables").iterdir()}
-    assert {"main.md", "main.tex", "ratio.md", "variables-l1.md", "noise.md"} <= names
-    drawn = {file.name for file in (out / "figures").iterdir()}
-    assert {"ratios.svg", "ratios.png", "curves.svg", "field-poisson-potential.png"} <= drawn
-    assert "slices-poisson.svg" not in drawn, "there is no body to draw them on"
-    assert "±" in (out / "tables/main.md").read_text()
-
-
-def test_an_older_report_is_replaced(study: Path, tmp_path: Path, command: Command) -> None:  # noqa: F811
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A folder with files of an older report, of one that was killed, and of nobody's."""
     out = tmp_path / "out"
     for name in ("tables/sweep-steps.tex", "figures/field-other-p.png", "tables/grid.md"):
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text("of an older one")
-    kept = [out / name for name in ("tables/notes.md", "figures/logo.png", "tables/grid.csv")]
-    for file in kept:
-        file.write_text("not of a report")
     left = ("tables/.claims.tex.7.partial", "figures/.field-x.svg.7.partial")
     for name in (*left, ".report.html.7.partial"):
         (out / name).write_text("of a report that was killed")
-    kept.append(out / "tables/.notes.md.7.partial")
-    kept[-1].write_text("not of a report")
-    assert command("report", study, "--out", out).code == 0
-    assert [file.name for file in out.rglob("*.partial")] == [".notes.md.7.partial"]
-    assert all(file.is_file() for file in kept)
-    assert {file.read_text() for file in kept} == {"not of a report"}
-    assert len(list((out / "tables").glob("grid.*"))) == 1
-    assert not (out / "tables/sweep-steps.tex").exists()
-    assert not (out / "figures/field-other-p.png").exists()
-    assert (out / "figures/field-poisson-potential.png").is_file()
+    for name in NOT_OURS:
+        (out / name).write_text("not of a report")
+    return out
 
 
+NOT_OURS = ("tables/notes.md", "figures/logo.png", "tables/grid.csv", "tables/.notes.md.7.partial")
+
+
+def test_a_page_tables_and_figures_replace_older_ones(
+    study: Path,  # noqa: F811
+    older: Path,
+    command: Command,
+) -> None:
+    said = command("report", study, "--out", older)
+    assert said.code == 0, said.err
+    assert "without token attention the error is" in said.out
+    assert said.out.splitlines()[-1] == f"Report: {older / 'report.html'}"
+    page = (older / "report.html").read_text()
+    for heading in ("Validation error", "Subsampling noise", "Entropy of the slices", "poisson"):
+        assert heading in page
+    assert not re.search(r"(src|href)=[\"']?https?:", page)
+    names = {file.name for file in (older / "tables").iterdir()}
+    assert {"main.md", "main.tex", "ratio.md", "variables-l1.md", "noise.md"} <= names
+    drawn = {file.name for file in (older / "figures").iterdir()}
+    assert {"ratios.svg", "ratios.png", "curves.svg", "field-poisson-potential.png"} <= drawn
+    assert "slices-poisson.svg" not in drawn, "there is no body to draw them on"
+    assert "±" in (older / "tables/main.md").read_text()
+
+    assert [file.name for file in older.rglob("*.partial")] == [".notes.md.7.partial"]
+    assert {(older / name).read_text() for name in NOT_OURS} == {"not of a report"}
+    assert not {"sweep-steps.tex", "grid.md"} & names and "field-other-p.png" not in drawn
+
+
+@pytest.mark.usefixtures("small_pictures")
 def test_what_is_missing_is_said_in_place(study: Path, tmp_path: Path, command: Command) -> None:  # noqa: F811
     (study / "runs/poisson/mlp-only/seed-0/config.json").unlink()
     (study / "runs/poisson/no-token-attention/seed-0/evaluations.jsonl").unlink()

@@ -42,18 +42,18 @@ def test_train_then_again_then_load(tmp_path: Path) -> None:
     assert trained.config.model.variant == "mlp-only" and trained.metric["step"] in (3, 6)
 
 
-def test_train_from_a_model_takes_its_variant_and_size(tmp_path: Path) -> None:
+def test_train_from_a_model_takes_its_variant_and_size(tmp_path: Path, command: Command) -> None:
     out, store = tmp_path / "run", tmp_path / "run" / "data"
     first = ("train", "poisson", "--out", str(out), "--variant", "untied", *TINY)
-    assert slipstream(*first).returncode == 0
+    assert command(*first).code == 0
     more = ("train", "own", "--from", str(out), "--store", str(store), "--device", "cpu")
     few = (*TINY[:6], "--set", "data.points=16", "--set", "data.workers=0")
-    done = slipstream(*more, *few, "--out", str(tmp_path / "more"))
-    assert done.returncode == 0, done.stderr
-    assert "parameters start at the values of" in done.stderr
+    done = command(*more, *few, "--out", str(tmp_path / "more"))
+    assert done.code == 0, done.err
+    assert "parameters start at the values of" in done.err
     assert load_model(tmp_path / "more").config.model.variant == "untied"
-    other = slipstream(*more, "--variant", "mlp-only", "--out", str(tmp_path / "other"))
-    assert other.returncode == 2 and "model.variant must be that of the model" in other.stderr
+    other = command(*more, "--variant", "mlp-only", "--out", str(tmp_path / "other"))
+    assert other.code == 2 and "model.variant must be that of the model" in other.err
 
 
 Call = Callable[..., str]
@@ -216,7 +216,7 @@ def test_a_run_begun_as_the_papers_stays_so_without_a_gpu(tmp_path: Path, called
     assert plain["precision"] == "bf16", "published experiments are the paper's on every machine"
 
 
-def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path, command: Command) -> None:
     folder = RunFolder(tmp_path / "run")
     given = ["train", "poisson", "--out", str(folder.path), *TINY]
     given += ["--set", "steps=100000", "--set", "evaluate_every=50000", "--set", "log_every=5"]
@@ -226,8 +226,8 @@ def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     until = time.monotonic() + 60
     while not folder.history("train") and time.monotonic() < until:
         time.sleep(0.02)
-    busy = slipstream("train", "--out", str(folder.path), "--device", "cpu")
-    assert busy.returncode == 2 and "must not be in use" in busy.stderr
+    busy = command("train", "--out", folder.path, "--device", "cpu")
+    assert busy.code == 2 and "must not be in use" in busy.err
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
@@ -235,7 +235,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     assert folder.history("stop")[-1]["step"] == folder.checkpoint_steps()[-1]
 
 
-def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, command: Command) -> None:
     """A real limit on the size of files, as a quota is."""
     folder = RunFolder(tmp_path / "run")
     given = [sys.executable, "-m", "slipstream", "train", "poisson", "--out", str(folder.path)]
@@ -248,10 +248,11 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path) -> None:
     assert f"cannot use '{folder.checkpoint_file(3)}': File too large" in done.stderr
     assert folder.checkpoint_steps() == [0]
     assert "Traceback" not in done.stderr and not list(folder.path.rglob("*.partial"))
-    again = slipstream("train", "--out", str(folder.path), "--device", "cpu")
-    assert again.returncode == 0 and "Finished after 6 steps" in again.stdout
+    again = command("train", "--out", folder.path, "--device", "cpu")
+    assert again.code == 0 and "Finished after 6 steps" in again.out
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_sweep_is_trained_audited_and_evaluated(tmp_path: Path, command: Command) -> None:
     study = tmp_path / "s"
     given = ("study", "poisson", "--out", str(study), *TINY, "--seeds", "0", "--parallel", "2")
@@ -278,6 +279,7 @@ def test_a_sweep_is_trained_audited_and_evaluated(tmp_path: Path, command: Comma
     assert "must be the run poisson untied-ln key_ratio=2 seed 0, got poisson untied-ln" in told
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_study_ends_with_its_table(tmp_path: Path, command: Command) -> None:
     given = ("study", "poisson", "--out", str(tmp_path / "s"), *TINY, "--seeds", "0")
     given += ("--variants", "baseline,mlp-only", "--parallel", "2")

@@ -6,21 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from slipstream.training import study_cells
-
 from ..conftest import registry_restored
-from .forked import SUBPROCESS
 
 
 @pytest.fixture
 def empty_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_shape_checks: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_shape_checks: None, forked_runs: None
 ) -> Iterator[Path]:
     """The current one, where a page is typed; afterwards nothing of what was typed is left."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(study_cells, "subprocess", SUBPROCESS)
     threads = torch.get_num_threads()
     with registry_restored():
         yield tmp_path

@@ -120,7 +120,7 @@ def give_what_a_reader_has() -> None:
     torch.save(weights, "transolver.pt")
 
 
-@pytest.mark.usefixtures("empty_folder", "few_draws")
+@pytest.mark.usefixtures("empty_folder", "few_draws", "small_pictures")
 def test_who_types_it_gets_what_it_promises(command: Command) -> None:
     give_what_a_reader_has()
     reader = Typist(PAGE, command)

@@ -35,6 +35,7 @@ TINY: tuple[Any, ...] = (
 pytestmark = pytest.mark.usefixtures("registry")
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_train_audit_evaluate_report(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_plug_in_of_other_parameters_is_refused(
     assert audited.code == 1 and "mean-pool must not have blocks.0.coupling.output" in audited.out
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_study_hands_its_plug_ins_on(tmp_path: Path, command: Command) -> None:
     given = ("study", "poisson", "--out", tmp_path, "--variants", "mean-pool", "--seeds", "0")
     said = command(*given, *TINY, "--set", "steps=4", *PLUGIN)

@@ -21,6 +21,7 @@ pytest.importorskip("pyvista")
 from ..evaluation.own_bodies import AREA, DENSITY, SPEED, make_run  # noqa: E402
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_a_run_on_own_data(tmp_path: Path, command: Command) -> None:
     made = make_run(tmp_path)
     asked = ("--area", AREA, "--density", DENSITY, "--speed", SPEED, "--device", "cpu")

@@ -109,6 +109,7 @@ def test_a_study_runs_skips_what_is_done_and_reports_what_fails(tmp_path: Path) 
     assert new.folder.model_file.is_file()
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_that_another_process_trains_is_left_to_it(tmp_path: Path) -> None:
     ready = prepare_study(cells(tmp_path), tmp_path)
     with ready[0].folder.locked():
@@ -120,6 +121,7 @@ def test_a_run_that_another_process_trains_is_left_to_it(tmp_path: Path) -> None
     assert [e.status for e in run_study(ready, tmp_path, CPU)] == ["finished", "finished"]
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_whose_records_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     ready = prepare_study(cells(tmp_path), tmp_path)
     ready[0].folder.records_file.write_text("{}\n")
@@ -128,6 +130,7 @@ def test_a_run_whose_records_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     assert whole.status == "finished"
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_cell_that_was_killed_before_its_config_does_not_block_the_others(tmp_path: Path) -> None:
     first, _ = cells(tmp_path)
     first.folder.checkpoint_folder.mkdir(parents=True)
