@@ -113,7 +113,7 @@ def calibration_for(
             f"{missing} must be the folder of the run that predicted {baseline.name}, got none"
             " there: --run says where it is now"
         )
-    command = f"slipstream calibrate {' '.join(map(str, folders))} --meshes FOLDER"
+    command = f"slipstream calibrate {' '.join(map(str, folders))} --meshes FOLDER --area AREA"
     calibration = read_calibration(folders, baseline.weights)
     if calibration is None or calibration.forces is None:
         what = "a calibration" if calibration is None else "coefficients in its calibration"
