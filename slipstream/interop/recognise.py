@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from slipstream.interop.attention_forward import Attention, Layout
-from slipstream.kernels.api import has_hooks
+from slipstream.kernels.pointwise import has_hooks
 
 _MARKS = ("in_project_x", "in_project_fx", "in_project_slice", "temperature")
 _COMMON = {"in_project_x", "in_project_fx", "in_project_slice"}

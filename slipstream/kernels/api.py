@@ -8,19 +8,18 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.module import _has_any_global_hook
+from torch import Tensor
 
 from slipstream.core import runtime
 from slipstream.core.checks import autocast_is_on, check_like, check_shape
 from slipstream.core.shapes import Float
 from slipstream.kernels import chunked_ops, reference
 from slipstream.kernels.membership import Axis, Complete, Membership, TokenSums, as_they_are
-from slipstream.kernels.operator import is_eager, is_exporting, is_transformed
+from slipstream.kernels.operator import is_exporting, is_transformed
 from slipstream.kernels.plan import How, Impl, Operation, Plan, Precision, make_plan
 
 if runtime.HAS_TRITON:
-    from slipstream.kernels import norm, ops
+    from slipstream.kernels import ops
 
 
 def slice_points(
@@ -90,6 +89,7 @@ def couple(
     impl: Impl = "auto",
     precision: Precision | str | None = None,
     complete: Complete = as_they_are,
+    joint: Float[Tensor, "B N 2 H D"] | None = None,
 ) -> Float[Tensor, "B N H V"]:
     """Slice the values (B, N, H, V), mix the tokens, deslice them by the same membership.
 
@@ -97,7 +97,8 @@ def couple(
     one after another; the kernels compute the gradients of slice and deslice together, which is
     faster. `mix` maps tokens (B, H, G, V) to as many; `epsilon` is added to each slot's mass before
     dividing (1e-5 in a Transolver); `complete` makes the sums of all points from
-    those of these, where they are not the same. Raises as `slice_points` does.
+    those of these, where they are not the same. `joint`, if given, is the tensor whose halves the
+    query and the values are: its gradient is then written as one. Raises as `slice_points` does.
     """
     _check_values(membership, values)
     how: How = {"impl": impl, "precision": precision}
@@ -115,11 +116,16 @@ def couple(
     del values  # as large as the stream: popped, they are the callee's alone, which may free them
     if plan.family == "chunked":
         return chunked_ops.couple(_as_computed(membership), handed.pop(), mix_sums)
-    return _couple_fused(_as_computed(membership), handed.pop(), mix_sums, plan)
+    whole = None if joint is None or joint.dtype != compute_dtype(joint) else joint
+    return _couple_fused(_as_computed(membership), handed.pop(), mix_sums, plan, whole)
 
 
 def _couple_fused(
-    membership: Membership, values: Tensor | None, mix: Callable[[TokenSums], Tensor], plan: Plan
+    membership: Membership,
+    values: Tensor | None,
+    mix: Callable[[TokenSums], Tensor],
+    plan: Plan,
+    joint: Tensor | None = None,
 ) -> Tensor:
     """Slice, mix and deslice by the kernels of a GPU; without values, the query is sliced.
 
@@ -129,7 +135,9 @@ def _couple_fused(
     slots, chosen = _slots(membership), (str(plan.precision), plan.family)
     stats = _statistics(membership, plan)
     with_gradients = torch.is_grad_enabled()
-    if with_gradients:
+    if with_gradients and joint is not None:
+        sliced = ops.joint_slice(joint, *slots, stats, *chosen)
+    elif with_gradients:
         sliced = ops.pair_slice(membership.query, values, *slots, stats, *chosen)
     else:
         sliced = ops.slice_op(membership.query, values, *slots, stats, *chosen, "slots")
@@ -139,31 +147,6 @@ def _couple_fused(
     if with_gradients:
         return ops.pair_deslice(tokens, *carriers, membership.query, *slots, stats, *chosen)
     return ops.deslice_op(membership.query, tokens, *slots, stats, *chosen)[0]
-
-
-def add_norm(
-    stream: Float[Tensor, "*batch C"],
-    update: Float[Tensor, "*batch C"] | None,
-    layer: nn.LayerNorm,
-    *,
-    impl: Impl = "auto",
-    reuse: bool = False,
-) -> tuple[Float[Tensor, "*batch C"], Float[Tensor, "*batch C"]]:
-    """stream + update, and its LayerNorm for a layer that computes in autocast's dtype.
-
-    A single kernel does it on a GPU in eager mode, and plain PyTorch elsewhere; `torch.compile`
-    fuses it by itself. `reuse` allows the sum to be written over the stream, which is done where
-    the kernel runs and no gradient is wanted.
-    """
-    if not _norm_is_fused(stream, update, layer, impl):
-        stream = stream if update is None else stream + update
-        return stream, layer(stream)
-    parameters = (layer.weight, layer.bias, layer.eps, compute_dtype(stream))
-    wants_gradient = torch.is_grad_enabled() or not is_eager(stream)
-    if reuse and update is not None and not wants_gradient and stream.is_contiguous():
-        return stream, norm.add_norm_(stream, update, *parameters)
-    summed, normed, _ = norm.add_norm(stream, update, *parameters)
-    return stream if update is None else summed, normed
 
 
 def with_statistics(
@@ -273,36 +256,6 @@ def compute_dtype(tensor: Tensor) -> torch.dtype:
     if autocast_is_on(tensor.device) and tensor.dtype != torch.float64:
         return torch.get_autocast_dtype(tensor.device.type)
     return tensor.dtype
-
-
-def _norm_is_fused(stream: Tensor, update: Tensor | None, layer: nn.LayerNorm, impl: Impl) -> bool:
-    """Whether the kernel may stand in for `layer(stream + update)` here."""
-    if impl == "reference" or torch.compiler.is_compiling() or not runtime.HAS_TRITON:
-        return False
-    if stream.device.type != "cuda" and not (runtime.TRITON_INTERPRETED and impl != "auto"):
-        return False
-    if not is_plain(layer) or layer.normalized_shape != (stream.shape[-1],):
-        return False
-    if update is not None and update.shape != stream.shape:
-        return False
-    if update is not None and torch.promote_types(stream.dtype, update.dtype) != stream.dtype:
-        return False  # the sum would be wider than the stream
-    dtypes = (torch.float32, torch.bfloat16, torch.float16)
-    return stream.dtype in dtypes and stream.shape[-1] <= norm.WIDEST
-
-
-def is_plain(layer: nn.LayerNorm) -> bool:
-    """Whether calling the layer computes a LayerNorm and nothing else: no subclass, no hooks."""
-    if type(layer) is not nn.LayerNorm or layer.weight is None or layer.bias is None:
-        return False
-    return not has_hooks(layer)
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Whether hooks, of this module or of all modules, see its inputs or outputs."""
-    own = module._forward_hooks or module._forward_pre_hooks
-    backward = module._backward_hooks or module._backward_pre_hooks
-    return bool(own or backward or _has_any_global_hook())
 
 
 def _check_values(membership: Membership, values: Tensor) -> None:

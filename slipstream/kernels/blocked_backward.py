@@ -51,12 +51,14 @@ def backward_points(
     points, heads, slots,
     query_b, query_n, query_h, rows_b, rows_n, rows_h, output_b, output_n, output_h,
     weight_b, weight_h, bias_b, bias_h,
-    OF: tl.constexpr, OVER_POINTS: tl.constexpr,
+    OF: tl.constexpr, JOINT: tl.constexpr, OVER_POINTS: tl.constexpr,
     D: tl.constexpr, BD: tl.constexpr, V: tl.constexpr, BV: tl.constexpr,
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr,
     BN: tl.constexpr, BG: tl.constexpr,
 ):  # fmt: skip
     """Gradient of the query and, but for deslice, of the values; saves the correction (B, H, N).
+
+    JOINT is that of `single_tile.backward`.
 
     One pass: sum_g w (dw - c) s_g = sum_g (w dw) s_g - c sum_g w s_g, and c is known at its end.
     """
@@ -119,14 +121,14 @@ def backward_points(
         else:
             b_dquery -= b_mean_slot * b_correction[:, None]
         tl.store(correction + i_bh * points + o_n, b_correction, mask=m_n)
-    p_gradient = query_gradient + i_b * points * heads * D + i_h * D
-    store_rows(p_gradient, b_dquery * inverse, o_n, heads * D, D, BD, points)
+    p_gradient = query_gradient + i_b * points * JOINT * heads * D + i_h * D
+    store_rows(p_gradient, b_dquery * inverse, o_n, JOINT * heads * D, D, BD, points)
     if OF != "deslice":
         if not OVER_POINTS:
             o_v = tl.arange(0, BV)
             b_drows += tl.load(mean_tokens + i_bh * V + o_v, mask=o_v < V, other=0.0)[None, :]
-        p_gradient = rows_gradient + i_b * points * heads * V + i_h * V
-        store_rows(p_gradient, b_drows, o_n, heads * V, V, BV, points)
+        p_gradient = rows_gradient + i_b * points * JOINT * heads * V + i_h * V
+        store_rows(p_gradient, b_drows, o_n, JOINT * heads * V, V, BV, points)
 
 
 @triton.jit(do_not_specialize=COUNTS)

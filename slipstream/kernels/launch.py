@@ -81,14 +81,13 @@ def backward_single_tile(o: Operands, of: Backward) -> Gradients:
     parts = o.parts(tile, o.batch * o.heads)
     sizes = [slices * o.width, slices, 1] + of.token_sizes(slices)
     partial = o.buffer(o.batch, o.heads, parts, sum(sizes))
-    query_gradient = o.query.new_empty(o.batch, o.points, o.heads, o.width)
-    rows_gradient = query_gradient if of.kind == "deslice" else torch.empty_like(query_gradient)
+    query_gradient, rows_gradient = of.gradients(o.query, o.width)
     run(
         single_tile.backward, (parts * o.heads, o.batch), tile,
         o.query, of.rows, of.tokens, of.shift, of.output_gradient, of.output_tokens,
         *o.pointers(), query_gradient, rows_gradient, partial, o.points, o.heads, parts,
         *o.query_strides(), *of.strides(o.heads), *o.slot_strides(),
-        **o.products(), OF=of.kind, G=slices, D=o.width, V=width,
+        **o.products(), OF=of.kind, JOINT=of.share, G=slices, D=o.width, V=width,
     )  # fmt: skip
     return summed_gradients(o, query_gradient, rows_gradient, partial.split(sizes, -1))
 
@@ -190,8 +189,7 @@ def backward_blocked(
         correction = o.buffer(o.batch, o.heads, o.points)
         of, mean_tokens = of.centred()
     width = of.rows.shape[-1]
-    query_gradient = o.query.new_empty(o.batch, o.points, o.heads, o.width)
-    rows_gradient = query_gradient if of.kind == "deslice" else of.rows.new_empty(of.rows.shape)
+    query_gradient, rows_gradient = of.gradients(o.query, o.width)
     reads = (
         o.query, of.rows, of.tokens, of.shift, of.output_gradient, of.output_tokens, mean_tokens,
         *o.pointers(), m, row_sum, correction,
@@ -205,7 +203,7 @@ def backward_blocked(
     run(
         blocked_backward.backward_points, (ceil_div(o.points, tile.points), o.heads, o.batch), tile,
         *reads, query_gradient, rows_gradient, o.points, o.heads, o.slices, *strides,
-        **constants, BG=_slots(o, tile),
+        **constants, JOINT=of.share, BG=_slots(o, tile),
     )  # fmt: skip
     tile = o.tile(f"blocked/{of.tile_prefix}backward_slots", width)
     blocks = ceil_div(o.slices, _slots(o, tile))

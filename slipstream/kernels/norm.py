@@ -1,9 +1,11 @@
 """Residual and LayerNorm in one kernel: x + update, and its norm in the dtype the next layer reads.
 
 In eager mode under autocast the sum, the norm in fp32 and a cast for every layer that reads it are
-separate passes over the stream, which together cost more than slice and deslice. `torch.compile`
-fuses them by itself, so this kernel runs in eager mode only. Parameter gradients are summed as in
-the other kernels: programs write parts to rows of an fp32 buffer, added up in a fixed order.
+separate passes over the stream, which together cost more than slice and deslice. The bias of the
+layer that made the update may be added here, too: added in that layer it would cost its product a
+seventh of its time, and its gradient a pass over the points (H200, 2026-11-19). Parameter gradients
+are summed as in the other kernels: programs write parts to rows of an fp32 buffer, added up in a
+fixed order.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from slipstream.kernels.operator import operator
 from slipstream.kernels.residual_norm import norm_backward, norm_forward
 
 WIDEST = 2048
-_ELEMENTS, _WARPS, _PER_SM = 2048, 4, 8
+_ELEMENTS, _WARPS, _PER_SM = 1024, 2, 8
 """Numbers of the stream that a program takes at a time, its warps, programs per multiprocessor."""
 
 
@@ -32,7 +34,7 @@ def _outputs(
     return summed, normed, stream.new_empty(2, *stream.shape[:-1], dtype=torch.float32)
 
 
-def _add_norm_shapes(stream, update, weight, bias, epsilon, dtype):  # type: ignore[no-untyped-def]
+def _add_norm_shapes(stream, update, update_bias, weight, bias, epsilon, dtype):  # type: ignore[no-untyped-def]
     return _outputs(stream, update, dtype)
 
 
@@ -40,23 +42,27 @@ def _add_norm_shapes(stream, update, weight, bias, epsilon, dtype):  # type: ign
 def add_norm(
     stream: Tensor,
     update: Tensor | None,
+    update_bias: Tensor | None,
     weight: Tensor,
     bias: Tensor,
     epsilon: float,
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """stream + update (empty without an update), its norm in `dtype`, and statistics of the rows.
+    """stream + update + update_bias (empty without an update), its norm in `dtype`, and statistics.
 
     The statistics are the mean and the inverse standard deviation of each row, for the backward.
     """
     summed, normed, statistics = _outputs(stream, update, dtype)
-    _launch_forward(stream.contiguous(), update, weight, bias, epsilon, summed, normed, statistics)
+    _launch_forward(
+        stream.contiguous(), update, update_bias, weight, bias, epsilon, summed, normed, statistics
+    )
     return summed, normed, statistics
 
 
 def add_norm_(
     stream: Tensor,
     update: Tensor,
+    update_bias: Tensor | None,
     weight: Tensor,
     bias: Tensor,
     epsilon: float,
@@ -64,13 +70,14 @@ def add_norm_(
 ) -> Tensor:
     """`add_norm` that writes the sum over the stream, which must be contiguous; no gradients."""
     _, normed, statistics = _outputs(stream, None, dtype)
-    _launch_forward(stream, update, weight, bias, epsilon, stream, normed, statistics)
+    _launch_forward(stream, update, update_bias, weight, bias, epsilon, stream, normed, statistics)
     return normed
 
 
 def _launch_forward(
     stream: Tensor,
     update: Tensor | None,
+    update_bias: Tensor | None,
     weight: Tensor,
     bias: Tensor,
     epsilon: float,
@@ -83,19 +90,22 @@ def _launch_forward(
     if not rows:
         return
     added = stream if update is None else update.contiguous()
+    added_bias = bias if update_bias is None else update_bias
     with device_guard(stream):
         norm_forward[(-(-rows // tile["BN"]),)](
-            stream, added, weight.contiguous(), bias.contiguous(), summed, normed, statistics,
-            rows, epsilon,
-            C=width, HAS_UPDATE=update is not None, num_warps=_WARPS, **tile,
+            stream, added, added_bias.contiguous(), weight.contiguous(), bias.contiguous(),
+            summed, normed, statistics, rows, epsilon,
+            C=width, HAS_UPDATE=update is not None, HAS_UPDATE_BIAS=update_bias is not None,
+            num_warps=_WARPS, **tile,
         )  # fmt: skip
 
 
 def _add_norm_backward_shapes(  # type: ignore[no-untyped-def]
-    normed_gradient, summed_gradient, summed, statistics, weight, bias, update_dtype
+    normed_gradient, summed_gradient, summed, statistics, weight, bias, update_bias, update_dtype
 ):
     gradients = _stream_gradients(summed, update_dtype)
-    return *gradients, torch.empty_like(weight), torch.empty_like(bias)
+    of_update_bias = weight.new_empty(0) if update_bias is None else torch.empty_like(update_bias)
+    return *gradients, torch.empty_like(weight), torch.empty_like(bias), of_update_bias
 
 
 @operator("slipstream::add_norm_backward", _add_norm_backward_shapes)
@@ -106,9 +116,10 @@ def add_norm_backward(
     statistics: Tensor,
     weight: Tensor,
     bias: Tensor,
+    update_bias: Tensor | None,
     update_dtype: torch.dtype,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of stream, update, weight and bias.
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of stream, update, weight, bias and the update's bias (empty without one).
 
     The update's is empty where its dtype is the stream's: the two gradients are then the same.
     """
@@ -118,19 +129,25 @@ def add_norm_backward(
     width = summed.shape[-1]
     rows, tile = summed.numel() // width, _tile(width)
     parts = min(_PER_SM * runtime.multiprocessors(summed.device), -(-rows // tile["BN"]))
-    partial = statistics.new_empty(parts, 2, width)
+    partial = statistics.new_empty(parts, 2 if update_bias is None else 3, width)
+    none = weight.new_empty(0)
     if not rows:
-        return of_stream, of_update, torch.zeros_like(weight), torch.zeros_like(bias)
+        of_update_bias = none if update_bias is None else torch.zeros_like(update_bias)
+        zeros = torch.zeros_like(weight), torch.zeros_like(bias)
+        return of_stream, of_update, *zeros, of_update_bias
     with device_guard(summed):
         norm_backward[(parts,)](
             normed_gradient, normed_gradient if summed_gradient is None else summed_gradient,
             summed, statistics, weight.contiguous(), of_stream, of_update, partial, rows, parts,
             C=width,
             HAS_SUMMED_GRADIENT=summed_gradient is not None,
-            HAS_UPDATE_GRADIENT=of_update.numel() > 0, num_warps=_WARPS, **tile,
+            HAS_UPDATE_GRADIENT=of_update.numel() > 0, HAS_UPDATE_BIAS=update_bias is not None,
+            num_warps=_WARPS, **tile,
         )  # fmt: skip
-    of_weight, of_bias = (parts_of.sum(0) for parts_of in partial.unbind(1))
-    return of_stream, of_update, of_weight.to(weight.dtype), of_bias.to(bias.dtype)
+    total = partial.sum(0)
+    of_weight, of_bias = total[0].to(weight.dtype), total[1].to(bias.dtype)
+    of_update_bias = none if update_bias is None else total[2].to(update_bias.dtype)
+    return of_stream, of_update, of_weight, of_bias, of_update_bias
 
 
 def _stream_gradients(summed: Tensor, update_dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -146,32 +163,39 @@ def _tile(width: int) -> dict[str, int]:
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    stream, update, weight, bias, _, _ = inputs
+    stream, update, update_bias, weight, bias, _, _ = inputs
     summed, _, statistics = output
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(statistics)
-    ctx.save_for_backward(stream if update is None else summed, statistics, weight, bias)
+    kept = stream if update is None else summed
+    ctx.save_for_backward(kept, statistics, weight, bias, update_bias)
     ctx.update_dtype = None if update is None else update.dtype
 
 
 def _gradients(
     ctx: Any, of_summed: Tensor | None, of_normed: Tensor | None, *_: None
 ) -> tuple[Tensor | None, ...]:
-    summed, statistics, weight, bias = ctx.saved_tensors
+    summed, statistics, weight, bias, update_bias = ctx.saved_tensors
     has_update = ctx.update_dtype is not None
     if of_normed is None:  # only the sum was used further on: its gradient passes through
-        of_update = None
+        of_update, of_update_bias = None, None
         if has_update and of_summed is not None:
             of_update = of_summed.to(ctx.update_dtype)
-        return of_summed if has_update else None, of_update, None, None, None, None
-    of_stream, of_update, of_weight, of_bias = add_norm_backward(
-        of_normed, of_summed if has_update else None, summed, statistics, weight, bias,
+            if update_bias is not None:
+                of_update_bias = of_summed.flatten(0, -2).sum(0, dtype=torch.float32)
+                of_update_bias = of_update_bias.to(update_bias.dtype)
+        of_stream = of_summed if has_update else None
+        return of_stream, of_update, of_update_bias, None, None, None, None
+    of_stream, of_update, of_weight, of_bias, of_update_bias = add_norm_backward(
+        of_normed, of_summed if has_update else None, summed, statistics, weight, bias, update_bias,
         ctx.update_dtype or summed.dtype,
     )  # fmt: skip
     if not has_update:
-        return of_stream, None, of_weight, of_bias, None, None
-    same = ctx.update_dtype == summed.dtype
-    return of_stream, of_stream if same else of_update, of_weight, of_bias, None, None
+        return of_stream, None, None, of_weight, of_bias, None, None
+    if ctx.update_dtype == summed.dtype:
+        of_update = of_stream
+    of_added = None if update_bias is None else of_update_bias
+    return of_stream, of_update, of_added, of_weight, of_bias, None, None
 
 
 add_norm.set_gradients(_save, _gradients)

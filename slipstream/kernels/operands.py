@@ -167,6 +167,9 @@ class Backward:
     output_tokens: Tensor
     mass: Tensor | None = None
     """(B, H, G), the mass of the slice, by which slots are weighted in `centred`."""
+    joint: Tensor | None = None
+    """(B, N, 2, H, D), whose halves are to be the gradients of query and values; None: of its own
+    is each."""
 
     @staticmethod
     def of_slice(
@@ -184,6 +187,11 @@ class Backward:
     def of_pair(of_slice: Backward, of_deslice: Backward) -> Backward:
         gradient, tokens = of_deslice.rows, of_deslice.tokens
         return replace(of_slice, kind="pair", output_gradient=gradient, output_tokens=tokens)
+
+    @property
+    def share(self) -> int:
+        """Of how many gradients a row holds those of a point."""
+        return 1 if self.joint is None else 2
 
     @property
     def tile_prefix(self) -> str:
@@ -219,6 +227,16 @@ class Backward:
             slices = self.tokens.shape[-2]
             return self.tokens.new_full((slices,), 1 / slices, dtype=torch.float32)
         return self.mass / self.mass.sum(-1, keepdim=True)
+
+    def gradients(self, query: Tensor, width: int) -> tuple[Tensor, Tensor]:
+        """Unwritten tensors for the gradients of `query`, whose heads have this width, and rows."""
+        if self.joint is not None:
+            return self.joint[:, :, 0], self.joint[:, :, 1]
+        batch, points, heads = self.rows.shape[:3]
+        of_query = query.new_empty(batch, points, heads, width)
+        return of_query, of_query if self.kind == "deslice" else self.rows.new_empty(
+            self.rows.shape
+        )
 
     def strides(self, heads: int) -> tuple[int, ...]:
         return (*row_strides(self.rows, heads), *row_strides(self.output_gradient, heads))

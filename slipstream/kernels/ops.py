@@ -2,12 +2,14 @@
 
 `api` calls `slice` and `deslice`, each of which has a backward operator. `pair_slice` and
 `pair_deslice` compute the same for a slice and a deslice by one membership; one kernel computes the
-gradients of both. Statistics are passed as plain tensors without a gradient. All operators run in
-Triton on CUDA and under its interpreter, and by `fallback` anywhere else.
+gradients of both. `joint_slice` is a `pair_slice` of query and values that are halves of one
+tensor, whose gradient it writes as one. Statistics are passed as plain tensors without a gradient.
+All operators run in Triton on CUDA and under its interpreter, and by `fallback` anywhere else.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -54,6 +56,11 @@ def _pair_slice_shapes(query, values, slot_weight, *rest):  # type: ignore[no-un
     return numerator, mass, *_carriers(query, values, numerator)
 
 
+def _joint_slice_shapes(joint, slot_weight, *rest):  # type: ignore[no-untyped-def]
+    query, values = joint.unbind(2)
+    return _pair_slice_shapes(query, values, slot_weight, *rest)  # type: ignore[no-untyped-call]
+
+
 def _pair_deslice_shape(tokens, output_carrier, tokens_carrier, query, *rest):  # type: ignore[no-untyped-def]
     return query.new_empty(output_carrier.shape)
 
@@ -74,6 +81,13 @@ def _pair_backward_shapes(  # type: ignore[no-untyped-def]
     numerator, shift, mass, output, tokens, query, values, slot_weight, slot_bias, temperature, *_
 ):
     return _gradient_shapes(query, values, slot_weight, slot_bias, temperature)
+
+
+def _joint_backward_shapes(  # type: ignore[no-untyped-def]
+    numerator, shift, mass, output, tokens, joint, slot_weight, slot_bias, temperature, *_
+):
+    gradients = _gradient_shapes(joint, joint, slot_weight, slot_bias, temperature)
+    return gradients[1:]
 
 
 def _gradient_shapes(
@@ -165,6 +179,23 @@ def pair_slice(
     hands both to the backward of this operator, which computes the gradients of slice and deslice
     together.
     """
+    o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
+    numerator, mass = _slice(o, values, stats, family)
+    return numerator, mass, *_carriers(query, values, numerator)
+
+
+@operator("slipstream::joint_slice", _joint_slice_shapes)
+def joint_slice(
+    joint: Tensor,
+    slot_weight: Tensor,
+    slot_bias: Tensor | None,
+    temperature: Tensor,
+    stats: Tensor | None,
+    precision: str,
+    family: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`pair_slice` of query and values in one tensor (B, N, 2, H, D)."""
+    query, values = joint.unbind(2)
     o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
     numerator, mass = _slice(o, values, stats, family)
     return numerator, mass, *_carriers(query, values, numerator)
@@ -283,6 +314,36 @@ def pair_backward(
     return _backward(o, of, stats, family)
 
 
+@operator("slipstream::joint_backward", _joint_backward_shapes)
+def joint_backward(
+    numerator_gradient: Tensor,
+    mass_gradient: Tensor,
+    mass: Tensor,
+    output_gradient: Tensor,
+    output_tokens: Tensor,
+    joint: Tensor,
+    slot_weight: Tensor,
+    slot_bias: Tensor | None,
+    temperature: Tensor,
+    stats: Tensor | None,
+    precision: str,
+    family: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`pair_backward`, with the gradients of query and values in one tensor."""
+    query, values = joint.unbind(2)
+    o = Operands.of(query, slot_weight, slot_bias, temperature, precision)
+    of = Backward.of_pair(
+        Backward.of_slice(values, numerator_gradient, mass_gradient, mass),
+        Backward.of_deslice(output_gradient, output_tokens),
+    )
+    of_joint = torch.empty_like(joint, memory_format=torch.contiguous_format)
+    gradients = _backward(o, replace(of, joint=of_joint), stats, family)
+    of_query, of_values, of_weight, of_bias, of_temperature = gradients
+    if of_query.data_ptr() != of_joint.data_ptr():  # the fallback has tensors of its own
+        of_joint = torch.stack((of_query, of_values), 2)
+    return of_joint, of_weight, of_bias, of_temperature
+
+
 def _backward(o: Operands, of: Backward, stats: Tensor | None, family: str) -> Gradients:
     here = _family_here(o, of.rows.shape[-1], family)
     if here == "chunked":
@@ -389,6 +450,15 @@ def _pair_slice_gradients(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, 
     return *_with_bias(computed, bias=tensors[3]), None, None, None
 
 
+def _joint_slice_gradients(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    mass, *tensors = ctx.saved_tensors
+    of_numerator, of_mass, of_output, output_tokens = gradients
+    incoming = (of_numerator, of_mass, mass, of_output, output_tokens)
+    of_joint, of_weight, of_bias, of_temperature = joint_backward(*incoming, *tensors, *ctx.how)
+    of_bias = None if tensors[2] is None else of_bias
+    return of_joint, of_weight, of_bias, of_temperature, None, None, None
+
+
 def _save_pair_deslice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     tokens, _, _, *tensors, precision, family = inputs
     ctx.save_for_backward(tokens, *tensors)
@@ -411,4 +481,5 @@ def _with_bias(gradients: tuple[Tensor, ...], bias: Tensor | None) -> tuple[Tens
 slice_op.set_gradients(_save_slice, _slice_gradients)
 deslice_op.set_gradients(_save_deslice, _deslice_gradients)
 pair_slice.set_gradients(_save_pair_slice, _pair_slice_gradients)
+joint_slice.set_gradients(_save_pair_slice, _joint_slice_gradients)
 pair_deslice.set_gradients(_save_pair_deslice, _pair_deslice_gradients)

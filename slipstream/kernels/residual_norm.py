@@ -15,9 +15,10 @@ def mean(b_x, COLUMNS: tl.constexpr):
 
 @triton.jit(do_not_specialize=("rows", "parts"))
 def norm_forward(
-    stream, update, weight, bias, summed, normed, statistics,
+    stream, update, update_bias, weight, bias, summed, normed, statistics,
     rows, epsilon,
-    C: tl.constexpr, BC: tl.constexpr, BN: tl.constexpr, HAS_UPDATE: tl.constexpr,
+    C: tl.constexpr, BC: tl.constexpr, BN: tl.constexpr,
+    HAS_UPDATE: tl.constexpr, HAS_UPDATE_BIAS: tl.constexpr,
 ):  # fmt: skip
     o_n = tl.program_id(0) * BN + tl.arange(0, BN)
     o_c = tl.arange(0, BC)
@@ -27,7 +28,10 @@ def norm_forward(
     # [BN, BC]
     b_x = tl.load(stream + o_block, mask=m_block, other=0.0).to(tl.float32)
     if HAS_UPDATE:
-        b_x += tl.load(update + o_block, mask=m_block, other=0.0).to(tl.float32)
+        b_update = tl.load(update + o_block, mask=m_block, other=0.0).to(tl.float32)
+        if HAS_UPDATE_BIAS:
+            b_update += tl.load(update_bias + o_c, mask=m_c, other=0.0).to(tl.float32)[None, :]
+        b_x += b_update
         b_x = b_x.to(summed.dtype.element_ty)
         tl.store(summed + o_block, b_x, mask=m_block)
         b_x = b_x.to(tl.float32)
@@ -51,14 +55,17 @@ def norm_backward(
     rows, parts,
     C: tl.constexpr, BC: tl.constexpr, BN: tl.constexpr,
     HAS_SUMMED_GRADIENT: tl.constexpr, HAS_UPDATE_GRADIENT: tl.constexpr,
+    HAS_UPDATE_BIAS: tl.constexpr,
 ):  # fmt: skip
-    """partial[part] = gradients of weight (C) | bias (C)."""
+    """partial[part] = gradients of weight (C) | bias (C) | the update's bias (C)."""
     i_part = tl.program_id(0)
     o_c = tl.arange(0, BC)
     m_c = o_c < C
     b_weight = tl.load(weight + o_c, mask=m_c, other=0.0).to(tl.float32)
     b_dweight = tl.zeros([BN, BC], tl.float32)
     b_dbias = tl.zeros([BN, BC], tl.float32)
+    if HAS_UPDATE_BIAS:
+        b_dupdate = tl.zeros([BN, BC], tl.float32)
     for start in range(i_part * BN, rows, parts * BN):
         o_n = start + tl.arange(0, BN)
         m_n = o_n < rows
@@ -78,10 +85,14 @@ def norm_backward(
         b_dx = (b_dunit - b_shift[:, None] - b_unit * b_along[:, None]) * b_inverse[:, None]
         if HAS_SUMMED_GRADIENT:
             b_dx += tl.load(summed_gradient + o_block, mask=m_block, other=0.0).to(tl.float32)
+        if HAS_UPDATE_BIAS:
+            b_dupdate += tl.where(m_n[:, None], b_dx, 0.0)
         tl.store(stream_gradient + o_block, b_dx.to(stream_gradient.dtype.element_ty), mask=m_block)
         if HAS_UPDATE_GRADIENT:
             b_dx = b_dx.to(update_gradient.dtype.element_ty)
             tl.store(update_gradient + o_block, b_dx, mask=m_block)
-    p_part = partial + i_part * 2 * C
+    p_part = partial + i_part * (3 if HAS_UPDATE_BIAS else 2) * C
     tl.store(p_part + o_c, tl.sum(b_dweight, 0), mask=m_c)
     tl.store(p_part + C + o_c, tl.sum(b_dbias, 0), mask=m_c)
+    if HAS_UPDATE_BIAS:
+        tl.store(p_part + 2 * C + o_c, tl.sum(b_dupdate, 0), mask=m_c)

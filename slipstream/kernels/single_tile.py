@@ -102,7 +102,8 @@ def backward(
     points, heads, parts,
     query_b, query_n, query_h, rows_b, rows_n, rows_h, output_b, output_n, output_h,
     weight_b, weight_h, bias_b, bias_h,
-    OF: tl.constexpr, G: tl.constexpr, D: tl.constexpr, V: tl.constexpr,
+    OF: tl.constexpr, JOINT: tl.constexpr,
+    G: tl.constexpr, D: tl.constexpr, V: tl.constexpr,
     HAS_BIAS: tl.constexpr, LOGITS: tl.constexpr, VALUES: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """Backward of slice, of deslice, or of a pair of them with one membership.
@@ -111,7 +112,8 @@ def backward(
     rows, w tokens. OF deslice: rows are the gradient of the output; gives the gradient of the
     tokens, w^T rows. In both the gradient of the weights is rows tokens^T (plus the mass's), and
     from there on all is equal, so that of a pair is the sum: `output_gradient` and `output_tokens`
-    are the deslice's rows and tokens, the others the slice's.
+    are the deslice's rows and tokens, the others the slice's. The gradients of query and rows are
+    tensors of their own, or, where JOINT is 2, the halves of one (B, N, 2, H, D).
     partial[b, h, part] = slot weight (G x D) | slot bias (G) | temperature (1) | tokens (G x V, of
     deslice only).
     """
@@ -123,8 +125,8 @@ def backward(
     p_query = query + far(i_b, query_b, i_h, query_h)
     p_rows = rows + far(i_b, rows_b, i_h, rows_h)
     p_output = output_gradient + far(i_b, output_b, i_h, output_h)
-    p_query_gradient = query_gradient + i_b * points * heads * D + i_h * D
-    p_rows_gradient = rows_gradient + i_b * points * heads * V + i_h * V
+    p_query_gradient = query_gradient + i_b * points * JOINT * heads * D + i_h * D
+    p_rows_gradient = rows_gradient + i_b * points * JOINT * heads * V + i_h * V
     p_bias = slot_bias + i_b * bias_b + i_h * bias_h
     scale = logit_scale(tl.load(temperature + i_h))
     inverse = reciprocal(tl.load(temperature + i_h).to(tl.float32))
@@ -153,7 +155,7 @@ def backward(
         else:
             b_dw += b_mass_gradient[None, :]
             b_drows = product(b_w, b_tokens, VALUES)
-            store_rows(p_rows_gradient, b_drows, o_n, heads * V, V, V, points)
+            store_rows(p_rows_gradient, b_drows, o_n, JOINT * heads * V, V, V, points)
         if OF == "pair":
             b_output = load_rows(p_output, o_n, output_n, V, V, points)
             b_dw += product(b_output, tl.trans(b_output_tokens), VALUES)
@@ -166,7 +168,7 @@ def backward(
         b_dbias += tl.sum(tl.where((o_n < points)[:, None], b_dlogits, 0.0), 0)
         b_dslots += product(tl.trans(b_dlogits), b_query, VALUES)
         b_dquery = product(b_dlogits, b_slots, VALUES) * inverse
-        store_rows(p_query_gradient, b_dquery, o_n, heads * D, D, D, points)
+        store_rows(p_query_gradient, b_dquery, o_n, JOINT * heads * D, D, D, points)
     # The logits it was summed against are in units of log 2.
     dtemperature = -tl.sum(b_dtemperature, 0) * inverse * LOG_2
     SIZE: tl.constexpr = G * D + G + 1 + (G * V if OF == "deslice" else 0)

@@ -6,20 +6,26 @@ one after another for points that are all there at once.
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
 from slipstream.kernels import chunked_ops
 from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
 from slipstream.kernels.membership import Membership, TokenSums
+from slipstream.kernels.pending import Pending
 from slipstream.kernels.plan import How
+from slipstream.kernels.pointwise import has_hooks, may_project, runs_on_gpu
 from slipstream.models.constants import DEFAULT, Constants
 from slipstream.models.folding import (
     are_plain,
     can_fold,
     fold_membership,
+    fold_query_bias,
     fold_sums,
     fold_tokens,
+    fold_value_bias,
 )
 from slipstream.models.layers import Slots, attend, split_heads
 from slipstream.models.steps import Summing
@@ -89,6 +95,9 @@ class Coupling(Summing):
 
         A layer without slots of its own slices by `previous`, the membership of the layer before.
         """
+        if self._joins(x):
+            update, slicing = self._joined(x)
+            return self.output(update), slicing
         slicing = self.membership(x, previous)
         if self.deslice_slots is not None:
             tokens = self.mixed(self.complete_sums(self.sums(x, slicing)))
@@ -105,6 +114,41 @@ class Coupling(Summing):
             precision=precision, complete=self.complete_sums,
         )  # fmt: skip
         return self.output(update.flatten(-2)), slicing
+
+    def pending(
+        self, x: Float[Tensor, "B N C"], previous: Membership | None
+    ) -> tuple[Tensor | Pending, Membership]:
+        """What `forward` gives, on a GPU without what the kernel that adds it may do."""
+        if has_hooks(self) or not self._joins(x):
+            return self(x, previous)
+        rows, slicing = self._joined(x)
+        if may_project(rows, self.output, self.how["impl"]):
+            return Pending(rows, self.output.bias, self.output.weight.to(rows.dtype)), slicing
+        return Pending(F.linear(rows, self.output.weight), self.output.bias), slicing
+
+    def _joined(self, x: Float[Tensor, "B N C"]) -> tuple[Float[Tensor, "B N C"], Membership]:
+        """The heads' outputs from one product for query and values, whose biases are folded."""
+        assert self.query is not None and self.slice_slots is not None
+        weight = torch.cat((self.query.weight, self.values.weight))
+        joint = F.linear(x, weight).unflatten(-1, (2, self.heads, -1))
+        slots, bias = self.slice_slots, fold_query_bias(self.query, self.slice_slots)
+        slicing = Membership(joint[:, :, 0], slots.weight, bias, slots.clamped_temperature())
+        impl, precision = self.how["impl"], self.how["precision"]
+        update = couple(
+            slicing, joint[:, :, 1], self.mix, epsilon=self.epsilon, impl=impl,
+            precision=precision, complete=self._complete_joint, joint=joint,
+        )  # fmt: skip
+        return update.flatten(-2), slicing
+
+    def _joins(self, x: Float[Tensor, "B N C"]) -> bool:
+        """Whether a GPU runs here, and no other layer needs the query."""
+        own = (self.query, self.values, self.output, self.slice_slots)
+        if None in own or self.reused or self.deslice_slots is not None:
+            return False
+        return runs_on_gpu(x, self.how["impl"]) and x.dtype != torch.float64 and are_plain(*own)
+
+    def _complete_joint(self, sums: TokenSums) -> TokenSums:
+        return self.complete_sums(fold_value_bias(self.values, sums))
 
     def membership(self, x: Float[Tensor, "B N C"], previous: Membership | None) -> Membership:
         if self.query is None or self.slice_slots is None:

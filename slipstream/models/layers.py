@@ -11,6 +11,9 @@ from torch import Tensor, nn
 from slipstream.core.runtime import generator
 from slipstream.core.shapes import Float
 from slipstream.kernels.membership import Axis, Membership
+from slipstream.kernels.pending import Pending
+from slipstream.kernels.plan import Impl
+from slipstream.kernels.pointwise import has_hooks, linear_gelu_linear
 from slipstream.models.constants import Activation
 from slipstream.models.variants import INITIAL_TEMPERATURE, INITIAL_WEIGHT_STD
 
@@ -28,6 +31,17 @@ class Mlp(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch K"]:
         return self.contract(F.gelu(self.expand(x), approximate=self.approximate))
+
+    def update(
+        self, x: Float[Tensor, "*batch C"], impl: Impl, deferred: bool = True
+    ) -> Tensor | Pending:
+        """What `forward` gives, on a GPU without what the kernel that adds it may do."""
+        if has_hooks(self):
+            return self(x)
+        tanh = self.approximate == "tanh"
+        return linear_gelu_linear(
+            x, self.expand, self.contract, tanh=tanh, impl=impl, deferred=deferred
+        )
 
 
 class Slots(nn.Module):

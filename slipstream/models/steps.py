@@ -15,7 +15,7 @@ the mixed tokens are given).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -81,6 +81,10 @@ def steps_of(coupling: nn.Module, variant: str) -> CouplingSteps:
             " update to be run in steps, got one without (examples/mean_pool.py has them)"
         )
     return coupling
+
+
+StreamPrecision = Literal["fp32", "bf16"]
+"""In what the stream is kept under autocast to bf16."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,17 +10,26 @@ from torch.utils.checkpoint import checkpoint
 
 from slipstream.core.checks import ANY, check_choice, check_like, check_shape, check_whole
 from slipstream.core.shapes import Float
-from slipstream.kernels.api import add_norm, compute_dtype, has_hooks, operation_on
+from slipstream.kernels.api import compute_dtype, operation_on
 from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.operator import is_exporting, is_transformed
+from slipstream.kernels.pending import Pending, finished
 from slipstream.kernels.plan import How, Impl, Precision, make_plan
+from slipstream.kernels.pointwise import add_norm, has_hooks
 from slipstream.models.constants import DEFAULT, Constants
 from slipstream.models.coupling import Coupling
 from slipstream.models.layers import Mlp, draw_initial_values
 from slipstream.models.lean import Memory, check_one_way, lean_forward
 from slipstream.models.linear_no import LinearNoCoupling
 from slipstream.models.slice_once import SliceOnce
-from slipstream.models.steps import CouplingSteps, SteppedLayer, Stream, Summing, steps_of
+from slipstream.models.steps import (
+    CouplingSteps,
+    SteppedLayer,
+    Stream,
+    StreamPrecision,
+    Summing,
+    steps_of,
+)
 from slipstream.models.structure import check_structure, expected_parameters
 from slipstream.models.variants import PAPER, Size, Variant, variant_named
 
@@ -29,7 +38,8 @@ class Block(nn.Module):
     """One layer: x + coupling(norm(x)), then x + mlp(norm(x)); a pointwise one has no coupling.
 
     A sum and the norm after it are one kernel (`add_norm`). The update of the MLP is therefore not
-    added here but returned, and the next layer adds it together with its first norm.
+    added here but returned, on a GPU without its bias, and the next layer adds both together with
+    its first norm.
     """
 
     def __init__(
@@ -59,22 +69,25 @@ class Block(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B N C"],
-        update: Float[Tensor, "B N C"] | None,
+        update: Float[Tensor, "B N C"] | Pending | None,
         previous: Membership | None,
         reuse: bool = False,
-    ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B N C"], Membership | None]:
+        deferred: bool = True,
+    ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B N C"] | Pending, Membership | None]:
         """The stream without the MLP's update, that update, and the membership for the next layer.
 
-        Where `reuse` allows it and no gradients are wanted, the stream is written over `x`.
+        Where `reuse` allows it and no gradients are wanted, the stream is written over `x`; where
+        it is `deferred`, the update may be left for its next norm to compute.
         """
         membership = previous
         if self.coupling is not None:
             x, normed = add_norm(x, update, self.coupling_norm, impl=self.impl, reuse=reuse)
-            update, membership = self.coupling(normed, previous)
+            couple = getattr(self.coupling, "pending", self.coupling)
+            update, membership = couple(normed, previous)
         if not self.hands_on:
             membership = None  # it holds a query, as large as the stream itself
         x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl, reuse=reuse)
-        return x, self.mlp(normed), membership
+        return x, self.mlp.update(normed, self.impl, deferred), membership
 
     @property
     def steps(self) -> CouplingSteps:
@@ -99,15 +112,16 @@ class Block(nn.Module):
         membership = self.steps.membership(normed, stream.membership)
         update = self.steps.update(normed, membership, tokens)
         x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl)
-        return Stream(x, self.mlp(normed), membership if self.hands_on else None)
+        update = finished(self.mlp.update(normed, self.impl, False))
+        return Stream(x, update, membership if self.hands_on else None)
 
 
 def _whole(
     block: nn.Module, x: Float[Tensor, "B N C"], previous: Membership | None
 ) -> tuple[Float[Tensor, "B N C"], Membership | None]:
     """A layer that adds its last update itself, so that a checkpoint keeps one tensor per layer."""
-    x, update, membership = block(x, None, previous)
-    return x + update, membership
+    x, update, membership = block(x, None, previous, deferred=False)
+    return x + finished(update), membership
 
 
 class Transolver(nn.Module):
@@ -150,6 +164,7 @@ class Transolver(nn.Module):
         self.may_be_empty = False
         """Whether clouds may have no points, as where all of a sample's are elsewhere."""
         self.memory = "normal"
+        self.stream_precision = "fp32"
 
         self.lift = Mlp(coord_dim + feature_dim, 2 * size.width, size.width)
         self.placeholder = nn.Parameter(torch.empty(size.width))
@@ -181,7 +196,7 @@ class Transolver(nn.Module):
         x = self.begin(coords, features).x
         if self.once is not None:
             x = self.once(x)
-        update: Tensor | None = None
+        update: Tensor | Pending | None = None
         membership: Membership | None = None
         reuse = not torch.compiler.is_compiling() and not any(map(has_hooks, self.blocks))
         for block in self.blocks:
@@ -197,7 +212,14 @@ class Transolver(nn.Module):
         self, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None
     ) -> Stream:
         """The lifted points; with `stepped_layers` and `finish` the model in steps (`Steps`)."""
-        return Stream(self.lift(self._inputs(coords, features)) + self.placeholder)
+        lifted = self.lift.update(self._inputs(coords, features), self.how["impl"], False)
+        if isinstance(lifted, Pending):
+            x = lifted.rows + (lifted.bias + self.placeholder)
+        else:
+            x = lifted + self.placeholder
+        if self.stream_precision == "bf16" and compute_dtype(x) == torch.bfloat16:
+            x = x.to(torch.bfloat16)
+        return Stream(x)
 
     def stepped_layers(self) -> list[SteppedLayer]:
         """The layers that couple points; ValueError for a coupling that has no steps."""
@@ -208,12 +230,13 @@ class Transolver(nn.Module):
 
     def finish(self, stream: Stream) -> Float[Tensor, "B N k"]:
         """The outputs, after all layers that couple points and through those that do not."""
-        x, update = stream.x, stream.update
+        x = stream.x
+        update: Tensor | Pending | None = stream.update
         for block in self.blocks if self.variant.stream == "pointwise" else ():
             x, update, _ = block(x, update, None)
         return self._headed(x, update)
 
-    def _headed(self, x: Tensor, update: Tensor | None) -> Tensor:
+    def _headed(self, x: Tensor, update: Tensor | Pending | None) -> Tensor:
         return self.head(add_norm(x, update, self.head_norm, impl=self.how["impl"])[1])
 
     @property
@@ -226,6 +249,18 @@ class Transolver(nn.Module):
     def memory(self, memory: Memory) -> None:
         check_choice("memory", memory, get_args(Memory))
         self._memory = memory
+
+    @property
+    def stream_precision(self) -> StreamPrecision:
+        """`bf16` rounds the stream of points to bf16 after every sum, under autocast to bf16: its
+        traffic and its memory are halved. Elsewhere, and with `fp32`, it has the parameters' dtype.
+        """
+        return self._stream_precision
+
+    @stream_precision.setter
+    def stream_precision(self, precision: StreamPrecision) -> None:
+        check_choice("stream_precision", precision, get_args(StreamPrecision))
+        self._stream_precision = precision
 
     def _is_lean(self) -> bool:
         """Whether this pass has to be lean; ValueError where it has to be recomputed besides."""

@@ -18,6 +18,7 @@ from slipstream.kernels.plan import Impl, Precision
 from slipstream.models.constants import DEFAULT, Constants
 from slipstream.models.lean import Memory, check_one_way
 from slipstream.models.plugins import Plugin, plugin_of
+from slipstream.models.steps import StreamPrecision
 from slipstream.models.variants import BUILT_IN, PAPER, VARIANTS, Size, variant_named
 
 Loss = Literal["relative-l1", "relative-l2", "l1", "mse"]
@@ -203,6 +204,10 @@ class RunConfig:
     mesh: MeshConfig = field(default=MeshConfig(), metadata=YOUNGER)
     precision: Literal["fp32", "bf16", "fp64"] = "fp32"
     """bf16 is autocast, with validation in fp32. fp64 is for checks: slow, and without kernels."""
+    stream_precision: StreamPrecision = field(default="fp32", metadata=YOUNGER)
+    """In what a run in bf16 keeps the stream of points between the layers. bf16 takes less time and
+    memory on a GPU, and rounds the stream after every sum: see docs/training.md for what it costs.
+    """
     compile: bool = False
     """Whether the model is compiled by torch.compile."""
     cuda_graph: bool = field(default=True, metadata=YOUNGER)
@@ -236,6 +241,12 @@ class RunConfig:
             check_whole(name, getattr(self, name), 1)
         check_whole("skip_limit", self.skip_limit, 0)
         check_choice("memory", self.memory, get_args(Memory))
+        check_choice("stream_precision", self.stream_precision, get_args(StreamPrecision))
+        if self.stream_precision == "bf16" != self.precision:
+            raise ValueError(
+                "stream_precision must be fp32 where precision is not bf16, got bf16 and"
+                f" {self.precision}"
+            )
         check_one_way(self.memory, self.recompute)
         if self.checkpoint_every is not None:
             check_whole("checkpoint_every", self.checkpoint_every, 1)

@@ -192,6 +192,7 @@ def build_model(config: RunConfig, schema: Schema, impl: Impl | None = None) -> 
         constants=config.model.constants,
     )
     model.recompute, model.memory = config.recompute, config.memory
+    model.stream_precision = config.stream_precision
     return model.to(config.dtype)
 
 

@@ -51,7 +51,8 @@ def fp32_seconds(config: RunConfig, schema: Schema, points: float) -> float | No
     """
     if config.precision != "bf16":
         return None
-    return step_seconds(replace(config, precision="fp32"), schema, points)
+    plain = replace(config, precision="fp32", stream_precision="fp32")
+    return step_seconds(plain, schema, points)
 
 
 def _random(count: int, width: int, config: RunConfig) -> torch.Tensor:

@@ -41,13 +41,16 @@ MODULES = {"single-tile": [single_tile], "blocked": [blocked_forward, blocked_ba
 EITHER = [{"OF": "slice"}, {"OF": "deslice"}]
 BLOCKED_EITHER = [{**of, "OVER_POINTS": False} for of in EITHER]
 BLOCKED_EITHER += [{"OF": "slice", "OVER_POINTS": True}]
+ALONE = {"JOINT": 1}
 FLAGS: dict[str, list[dict[str, Any]]] = {
-    "single-tile/backward": EITHER,
-    "single-tile/pair_backward": [{"OF": "pair"}],
+    "single-tile/backward": [{**of, **ALONE} for of in EITHER],
+    "single-tile/pair_backward": [{"OF": "pair", "JOINT": n} for n in (1, 2)],
     "blocked/deslice_forward": [{"HAS_STATISTICS": True}, {"HAS_STATISTICS": False}],
-    "blocked/backward_points": BLOCKED_EITHER,
+    "blocked/backward_points": [{**of, **ALONE} for of in BLOCKED_EITHER],
     "blocked/backward_slots": BLOCKED_EITHER,
-    "blocked/pair_backward_points": [{"OF": "pair", "OVER_POINTS": False}],
+    "blocked/pair_backward_points": [
+        {"OF": "pair", "OVER_POINTS": False, "JOINT": n} for n in (1, 2)
+    ],
     "blocked/pair_backward_slots": [{"OF": "pair", "OVER_POINTS": False}],
 }
 ACTIVATIONS = {

@@ -328,11 +328,12 @@ def cloud() -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("variant", COUPLED)
 def test_every_variant_runs_through_the_kernels(variant: str) -> None:
+    """Against fp64: eager fp32 itself is off by 4e-5 in the slots of `untied`."""
     fused, plain = models(variant)
     assert "reference" not in fused.kernels
     gradients = []
-    for model in (fused, plain):
-        output = model(*cloud())
+    for model in (fused, plain.double()):
+        output = model(*(t.to(model.placeholder.dtype) for t in cloud()))
         output.square().sum().backward()
         gradients.append([output.detach(), *(p.grad for p in model.parameters())])
     largest = max(float(t.norm()) for t in gradients[1])

@@ -13,9 +13,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from slipstream import Membership, Size, Transolver, couple, deslice_tokens, slice_points
 from slipstream.core.runtime import generator
 from slipstream.kernels import primitives
-from slipstream.kernels.api import add_norm, compute_dtype, with_statistics
+from slipstream.kernels.api import compute_dtype, with_statistics
 from slipstream.kernels.membership import MASKED
 from slipstream.kernels.operands import Operands
+from slipstream.kernels.pointwise import add_norm
 
 from .parity import DEVICE, Case, check_parity
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from slipstream.kernels import norm
-from slipstream.kernels.api import add_norm
+from slipstream.kernels.pending import Pending
+from slipstream.kernels.pointwise import add_norm
 
 from .parity import DEVICE
 
@@ -29,6 +30,7 @@ def found(
     dtype: torch.dtype = torch.float32,
     update_dtype: torch.dtype | None = torch.float32,
     used: tuple[bool, bool] = (True, True),
+    has_bias: bool = False,
 ) -> dict[str, Tensor]:
     """Both outputs, and the gradients of a fixed functional of those that are `used`."""
     draw = torch.Generator().manual_seed(0)
@@ -43,10 +45,15 @@ def found(
         # Rounded alike whatever it is held in, so that dtypes can be compared.
         rounded = drawn[1].half().to(DEVICE, update_dtype if dtype != torch.float64 else dtype)
         update = rounded.requires_grad_()
-    summed, normed = add_norm(stream, update, layer, impl=impl)  # type: ignore[arg-type]
+    bias = None
+    if has_bias:
+        bias = drawn[1][0, 0].half().to(DEVICE, dtype).requires_grad_()
+    added = update if update is None or bias is None else Pending(update, bias)
+    summed, normed = add_norm(stream, added, layer, impl=impl)  # type: ignore[arg-type]
     pairs = zip((summed, normed), drawn[2:], used, strict=True)
     sum((t * cotangent.to(t)).sum() for t, cotangent, use in pairs if use).backward()  # type: ignore[union-attr]
     leaves = {"stream": stream, "update": update, "weight": layer.weight, "bias": layer.bias}
+    leaves["bias of the update"] = bias
     gradients = {f"gradient of {n}": t.grad for n, t in leaves.items() if t is not None}
     named = {"summed": summed.detach(), "normed": normed.detach(), **gradients}
     return {name: t for name, t in named.items() if t is not None}
@@ -54,13 +61,16 @@ def found(
 
 @pytest.mark.parametrize("rows", [(1, 1), (2, 5), (1, 77)])
 @pytest.mark.parametrize("width", [5, 16, 30, 256])
-@pytest.mark.parametrize("update_dtype", [None, torch.float32, torch.float16])
+@pytest.mark.parametrize(
+    ("update_dtype", "has_bias"),
+    [(None, False), (torch.float32, False), (torch.float32, True), (torch.float16, False)],
+)
 def test_as_exact_as_eager(
-    rows: tuple[int, ...], width: int, update_dtype: torch.dtype | None
+    rows: tuple[int, ...], width: int, update_dtype: torch.dtype | None, has_bias: bool
 ) -> None:
-    exact = found(rows, width, "reference", torch.float64, update_dtype)
-    eager = found(rows, width, "reference", torch.float32, update_dtype)
-    fused = found(rows, width, "fused", torch.float32, update_dtype)
+    exact = found(rows, width, "reference", torch.float64, update_dtype, has_bias=has_bias)
+    eager = found(rows, width, "reference", torch.float32, update_dtype, has_bias=has_bias)
+    fused = found(rows, width, "fused", torch.float32, update_dtype, has_bias=has_bias)
     assert fused.keys() == exact.keys()
     for name, truth in exact.items():
         assert fused[name].dtype == eager[name].dtype, name
@@ -71,12 +81,14 @@ def test_as_exact_as_eager(
 
 
 @pytest.mark.parametrize("used", [(True, False), (False, True)])
-@pytest.mark.parametrize("update_dtype", [None, torch.float16])
+@pytest.mark.parametrize(
+    ("update_dtype", "has_bias"), [(None, False), (torch.float16, False), (torch.float32, True)]
+)
 def test_an_output_that_is_not_used(
-    used: tuple[bool, bool], update_dtype: torch.dtype | None
+    used: tuple[bool, bool], update_dtype: torch.dtype | None, has_bias: bool
 ) -> None:
-    plain = found((1, 9), 16, "reference", torch.float32, update_dtype, used)
-    fused = found((1, 9), 16, "fused", torch.float32, update_dtype, used)
+    plain = found((1, 9), 16, "reference", torch.float32, update_dtype, used, has_bias)
+    fused = found((1, 9), 16, "fused", torch.float32, update_dtype, used, has_bias)
     for name, gradient in plain.items():
         torch.testing.assert_close(fused[name], gradient, rtol=1e-3, atol=1e-3)
 
@@ -91,9 +103,9 @@ def test_operator_passes_opcheck(has_update: bool) -> None:
     stream = torch.randn(2, 3, 16, device=DEVICE, requires_grad=True)
     update = torch.randn(2, 3, 16, device=DEVICE, requires_grad=True) if has_update else None
     weight, bias = (torch.randn(16, device=DEVICE, requires_grad=True) for _ in range(2))
-    torch.library.opcheck(
-        norm.add_norm.registered, (stream, update, weight, bias, 1e-5, torch.float32)
-    )
+    for update_bias in (None, bias) if has_update else (None,):
+        arguments = (stream, update, update_bias, weight, bias, 1e-5, torch.float32)
+        torch.library.opcheck(norm.add_norm.registered, arguments)
 
 
 def test_strided_streams() -> None:

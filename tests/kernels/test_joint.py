@@ -1,0 +1,61 @@
+"""Query and values as halves of one tensor: the same numbers, and one gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from slipstream.kernels import ops
+from slipstream.kernels.api import couple
+from slipstream.kernels.membership import Membership
+
+from .parity import DEVICE
+
+POINTS, HEADS, WIDTH = 37, 2, 16
+
+
+def couplings(slices: int, impl: str, joined: bool) -> dict[str, Tensor]:
+    """The output of a coupling, and the gradients of all that goes into it."""
+    draw = torch.Generator().manual_seed(0)
+
+    def numbers(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=draw).to(DEVICE).requires_grad_()
+
+    joint, weight = numbers(2, POINTS, 2, HEADS, WIDTH), numbers(slices, WIDTH)
+    bias, temperature = numbers(HEADS, slices), torch.rand(HEADS, generator=draw) + 0.5
+    temperature = temperature.to(DEVICE).requires_grad_()
+    membership = Membership(joint[:, :, 0], weight, bias, temperature)
+    given = joint if joined else None
+    out = couple(membership, joint[:, :, 1], torch.tanh, epsilon=1e-5, impl=impl, joint=given)  # type: ignore[arg-type]
+    out.square().sum().backward()
+    leaves = {"joint": joint, "weight": weight, "bias": bias, "temperature": temperature}
+    return {"out": out.detach(), **{n: t.grad for n, t in leaves.items() if t.grad is not None}}
+
+
+@pytest.mark.parametrize(("slices", "impl"), [(16, "single-tile"), (5, "blocked"), (40, "blocked")])
+def test_the_gradient_in_one_tensor_is_that_of_two_to_the_bit(slices: int, impl: str) -> None:
+    apart, joined = (couplings(slices, impl, joined) for joined in (False, True))
+    assert len(apart) == 5 and joined.keys() == apart.keys()
+    assert all(torch.equal(joined[name], tensor) for name, tensor in apart.items())
+
+
+def test_where_no_kernel_runs_it_makes_no_difference() -> None:
+    apart, joined = (couplings(5, "reference", joined) for joined in (False, True))
+    assert all(torch.equal(joined[name], tensor) for name, tensor in apart.items())
+
+
+def test_without_triton_the_fallback_stacks_its_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    fused = couplings(16, "single-tile", True)
+    monkeypatch.setattr(ops, "_family_here", lambda *_: "chunked")
+    chunked = couplings(16, "single-tile", True)
+    for name, tensor in fused.items():
+        torch.testing.assert_close(chunked[name], tensor, rtol=1e-4, atol=1e-4)
+
+
+def test_operator_passes_opcheck() -> None:
+    joint = torch.randn(1, 6, 2, HEADS, WIDTH, device=DEVICE, requires_grad=True)
+    weight = torch.randn(16, WIDTH, device=DEVICE, requires_grad=True)
+    temperature = torch.ones(HEADS, device=DEVICE, requires_grad=True)
+    arguments = (joint, weight, None, temperature, None, "ieee", "single-tile")
+    torch.library.opcheck(ops.joint_slice.registered, arguments)
