@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from slipstream.models.steps import StreamPrecision
 from slipstream.models.variants import VARIANTS
 
 K262, M1, M2, M3, M4 = 1 << 18, 1 << 20, 1 << 21, 3 << 20, 1 << 22
-M8, M12, M16 = 1 << 23, 3 << 22, 1 << 24
+M8, M12, M16, M20 = 1 << 23, 3 << 22, 1 << 24, 5 << 22
 Command = Literal["kernels", "model", "memory"]
 Dtype = Literal["fp32", "bf16", "fp16"]
 DTYPES: dict[Dtype, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -32,6 +33,8 @@ class Case:
     """Whether the backward pass computes the activations of a block again, to save memory."""
     lean: bool = False
     """Whether our model trains with lean memory; the peer's is then checkpointed."""
+    stream: StreamPrecision = "fp32"
+    """In what our model keeps the stream of points; the peer's is fp32."""
     slices: int = 32
     layers: int = 8
     heads: int = 8
@@ -48,6 +51,7 @@ class Case:
         parts += [f"L={self.layers}"] if self.what == "model" else []
         parts += [f"H={self.heads}"] if self.heads != 8 else []
         parts += [self.variant] if self.variant != "baseline" else []
+        parts += [f"stream={self.stream}"] if self.stream != "fp32" else []
         return " ".join(parts)
 
     @staticmethod
@@ -93,6 +97,8 @@ def model_cases() -> list[Case]:
              replace(tf32, points=M2)]  # fmt: skip
     for compiled in (False, True):
         rows += [replace(row, checkpointed=True, compiled=compiled) for row in large]
+    rows += [replace(BF16, points=M1, training=training, compiled=compiled, stream="bf16")
+             for training in (False, True) for compiled in (False, True)]  # fmt: skip
     return rows + largest_cases()
 
 
@@ -104,6 +110,10 @@ def largest_cases() -> list[Case]:
     for compiled in (False, True):
         counts = (M1, M4, M8, M12)
         rows += [replace(lean, points=points, compiled=compiled) for points in counts]
+    rows += [replace(BF16, points=M3, compiled=True, stream="bf16")]
+    rows += [
+        replace(lean, points=points, compiled=True, stream="bf16") for points in (M1, M16, M20)
+    ]
     return rows
 
 

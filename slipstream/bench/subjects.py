@@ -43,6 +43,7 @@ def build(case: Case, impl: Impl, precision: str | None = None) -> nn.Module:
         model = Transolver(COORDS, FEATURES, OUTPUTS, variant=case.variant, size=size, **how)
         model.recompute = case.checkpointed
         model.memory = "lean" if case.lean else "normal"
+        model.stream_precision = case.stream
         return model
     variant = variant_named(case.variant)
     layer: nn.Module
