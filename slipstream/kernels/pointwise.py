@@ -15,7 +15,7 @@ from slipstream.kernels.pending import Pending, finished
 from slipstream.kernels.plan import Impl
 
 if runtime.HAS_TRITON:
-    from slipstream.kernels import mlp, norm, project_norm
+    from slipstream.kernels import mlp, norm
 
 _COMPUTED = (torch.float32, torch.bfloat16, torch.float16)
 """The dtypes in which the norm and the MLP have kernels."""
@@ -34,38 +34,17 @@ def add_norm(
     A single kernel does it on a GPU, and plain PyTorch elsewhere. `reuse` allows the sum to be
     written over the stream, which is done where the kernel runs and no gradient is wanted.
     """
-    if isinstance(update, Pending) and update.projection is not None:
-        if _projection_is_fused(stream, update, layer, impl):
-            return _project_norm(stream, update, layer, reuse)
-        update = finished(update)
-    product, bias = update[:2] if isinstance(update, Pending) else (update, None)
+    product, bias = update if isinstance(update, Pending) else (update, None)
     if not _norm_is_fused(stream, product, layer, impl):
         if update is not None:
             stream = stream + finished(update)
         return stream, layer(stream)
     parameters = (bias, layer.weight, layer.bias, layer.eps, compute_dtype(stream))
-    if product is not None and _may_write_over(stream, reuse):
+    wants_gradient = torch.is_grad_enabled() or not is_eager(stream)
+    if reuse and product is not None and not wants_gradient and stream.is_contiguous():
         return stream, norm.add_norm_(stream, product, *parameters)
     summed, normed, _ = norm.add_norm(stream, product, *parameters)
     return stream if product is None else summed, normed
-
-
-def _project_norm(
-    stream: Tensor, update: Pending, layer: nn.LayerNorm, reuse: bool
-) -> tuple[Tensor, Tensor]:
-    parameters = (
-        update.rows, update.inner_bias, update.projection, update.bias,
-        layer.weight, layer.bias, layer.eps, update.tanh,
-    )  # fmt: skip
-    if _may_write_over(stream, reuse):
-        return stream, project_norm.project_norm_(stream, *parameters)
-    summed, normed, _ = project_norm.project_norm(stream, *parameters)
-    return summed, normed
-
-
-def _may_write_over(stream: Tensor, reuse: bool) -> bool:
-    wants_gradient = torch.is_grad_enabled() or not is_eager(stream)
-    return reuse and not wants_gradient and stream.is_contiguous()
 
 
 def linear_gelu_linear(
@@ -75,31 +54,17 @@ def linear_gelu_linear(
     *,
     tanh: bool,
     impl: Impl = "auto",
-    deferred: bool = True,
 ) -> Float[Tensor, "*batch K"] | Pending:
     """contract(gelu(expand(x))), where a GPU computes it without the last bias.
 
-    `tanh` chooses the approximate GELU. Where it is `deferred`, all that follows the first product
-    may be left to the kernel that adds it to the stream.
+    `tanh` chooses the approximate GELU.
     """
-    if deferred and is_plain(expand) and may_project(x, contract, impl):
-        hidden = F.linear(x, expand.weight)
-        projection = contract.weight.to(hidden.dtype)
-        return Pending(hidden, contract.bias, projection, expand.bias, tanh)
     if not _mlp_is_fused(x, expand, contract, impl):
         return contract(F.gelu(expand(x), approximate="tanh" if tanh else "none"))
     dtype = compute_dtype(x)
     products = (expand.weight.to(dtype), expand.bias, contract.weight.to(dtype))
     out, _ = mlp.mlp(x.to(dtype), *products, tanh, torch.is_grad_enabled())
     return Pending(out, contract.bias)
-
-
-def may_project(x: Tensor, layer: nn.Linear, impl: Impl) -> bool:
-    """Whether the kernel that adds the layer's outputs to the stream may compute them, too."""
-    if not runs_on_gpu(x, impl) or compute_dtype(x) != torch.bfloat16 or not is_plain(layer):
-        return False
-    widths, depths = project_norm.WIDTHS, project_norm.DEPTHS
-    return layer.out_features in widths and layer.in_features in depths
 
 
 def runs_on_gpu(x: Tensor, impl: Impl) -> bool:
@@ -109,13 +74,6 @@ def runs_on_gpu(x: Tensor, impl: Impl) -> bool:
     if x.device.type != "cuda" and not (runtime.TRITON_INTERPRETED and impl != "auto"):
         return False
     return not (is_exporting() or is_transformed())
-
-
-def _projection_is_fused(stream: Tensor, update: Pending, layer: nn.LayerNorm, impl: Impl) -> bool:
-    """Whether the kernel may stand in for `layer(stream + finished(update))` here."""
-    if update.rows.shape[:-1] != stream.shape[:-1]:
-        return False
-    return _norm_is_fused(stream, None, layer, impl) and stream.dtype != torch.float16
 
 
 def _norm_is_fused(stream: Tensor, update: Tensor | None, layer: nn.LayerNorm, impl: Impl) -> bool:

@@ -16,7 +16,7 @@ from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_st
 from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.pending import Pending
 from slipstream.kernels.plan import How
-from slipstream.kernels.pointwise import has_hooks, may_project, runs_on_gpu
+from slipstream.kernels.pointwise import has_hooks, runs_on_gpu
 from slipstream.models.constants import DEFAULT, Constants
 from slipstream.models.folding import (
     are_plain,
@@ -118,12 +118,10 @@ class Coupling(Summing):
     def pending(
         self, x: Float[Tensor, "B N C"], previous: Membership | None
     ) -> tuple[Tensor | Pending, Membership]:
-        """What `forward` gives, on a GPU without what the kernel that adds it may do."""
+        """What `forward` gives, on a GPU without the bias of the update."""
         if has_hooks(self) or not self._joins(x):
             return self(x, previous)
         rows, slicing = self._joined(x)
-        if may_project(rows, self.output, self.how["impl"]):
-            return Pending(rows, self.output.bias, self.output.weight.to(rows.dtype)), slicing
         return Pending(F.linear(rows, self.output.weight), self.output.bias), slicing
 
     def _joined(self, x: Float[Tensor, "B N C"]) -> tuple[Float[Tensor, "B N C"], Membership]:

@@ -32,16 +32,12 @@ class Mlp(nn.Module):
     def forward(self, x: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch K"]:
         return self.contract(F.gelu(self.expand(x), approximate=self.approximate))
 
-    def update(
-        self, x: Float[Tensor, "*batch C"], impl: Impl, deferred: bool = True
-    ) -> Tensor | Pending:
-        """What `forward` gives, on a GPU without what the kernel that adds it may do."""
+    def update(self, x: Float[Tensor, "*batch C"], impl: Impl) -> Tensor | Pending:
+        """What `forward` gives, on a GPU without the last bias."""
         if has_hooks(self):
             return self(x)
         tanh = self.approximate == "tanh"
-        return linear_gelu_linear(
-            x, self.expand, self.contract, tanh=tanh, impl=impl, deferred=deferred
-        )
+        return linear_gelu_linear(x, self.expand, self.contract, tanh=tanh, impl=impl)
 
 
 class Slots(nn.Module):

@@ -72,12 +72,10 @@ class Block(nn.Module):
         update: Float[Tensor, "B N C"] | Pending | None,
         previous: Membership | None,
         reuse: bool = False,
-        deferred: bool = True,
     ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B N C"] | Pending, Membership | None]:
         """The stream without the MLP's update, that update, and the membership for the next layer.
 
-        Where `reuse` allows it and no gradients are wanted, the stream is written over `x`; where
-        it is `deferred`, the update may be left for its next norm to compute.
+        Where `reuse` allows it and no gradients are wanted, the stream is written over `x`.
         """
         membership = previous
         if self.coupling is not None:
@@ -87,7 +85,7 @@ class Block(nn.Module):
         if not self.hands_on:
             membership = None  # it holds a query, as large as the stream itself
         x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl, reuse=reuse)
-        return x, self.mlp.update(normed, self.impl, deferred), membership
+        return x, self.mlp.update(normed, self.impl), membership
 
     @property
     def steps(self) -> CouplingSteps:
@@ -112,7 +110,7 @@ class Block(nn.Module):
         membership = self.steps.membership(normed, stream.membership)
         update = self.steps.update(normed, membership, tokens)
         x, normed = add_norm(x, update, self.mlp_norm, impl=self.impl)
-        update = finished(self.mlp.update(normed, self.impl, False))
+        update = finished(self.mlp.update(normed, self.impl))
         return Stream(x, update, membership if self.hands_on else None)
 
 
@@ -120,7 +118,7 @@ def _whole(
     block: nn.Module, x: Float[Tensor, "B N C"], previous: Membership | None
 ) -> tuple[Float[Tensor, "B N C"], Membership | None]:
     """A layer that adds its last update itself, so that a checkpoint keeps one tensor per layer."""
-    x, update, membership = block(x, None, previous, deferred=False)
+    x, update, membership = block(x, None, previous)
     return x + finished(update), membership
 
 
@@ -212,9 +210,9 @@ class Transolver(nn.Module):
         self, coords: Float[Tensor, "B N d"], features: Float[Tensor, "B N f"] | None
     ) -> Stream:
         """The lifted points; with `stepped_layers` and `finish` the model in steps (`Steps`)."""
-        lifted = self.lift.update(self._inputs(coords, features), self.how["impl"], False)
+        lifted = self.lift.update(self._inputs(coords, features), self.how["impl"])
         if isinstance(lifted, Pending):
-            x = lifted.rows + (lifted.bias + self.placeholder)
+            x = lifted.product + (lifted.bias + self.placeholder)
         else:
             x = lifted + self.placeholder
         if self.stream_precision == "bf16" and compute_dtype(x) == torch.bfloat16:
