@@ -9,10 +9,16 @@ from torch import Tensor
 from slipstream.kernels import ops
 from slipstream.kernels.api import couple
 from slipstream.kernels.membership import Membership
+from slipstream.kernels.pending import finished
+from slipstream.kernels.plan import How
+from slipstream.models.coupling import Coupling
+from slipstream.models.layers import draw_initial_values
+from slipstream.models.variants import Size, variant_named
 
 from .parity import DEVICE
 
 POINTS, HEADS, WIDTH = 37, 2, 16
+HOW: How = {"impl": "fused", "precision": None}
 
 
 def couplings(slices: int, impl: str, joined: bool) -> dict[str, Tensor]:
@@ -59,3 +65,29 @@ def test_operator_passes_opcheck() -> None:
     temperature = torch.ones(HEADS, device=DEVICE, requires_grad=True)
     arguments = (joint, weight, None, temperature, None, "ieee", "single-tile")
     torch.library.opcheck(ops.joint_slice.registered, arguments)
+
+
+class Doubled(Coupling):
+    """A coupling of one's own, which changes what the one it is made of returns."""
+
+    def forward(self, x: Tensor, previous: Membership | None = None) -> tuple[Tensor, Membership]:
+        update, membership = super().forward(x, previous)
+        return 2 * update, membership
+
+
+def test_what_is_put_round_a_coupling_is_called() -> None:
+    """Hooks of it and of its layers, and the `forward` of a class that is derived from it."""
+    size = Size(layers=1, width=2 * WIDTH, heads=2, slices=16)
+    x = torch.randn(1, 5, 2 * WIDTH, device=DEVICE)
+    for place in ("", "query", "values", "output", "slice_slots"):
+        coupling = Coupling(variant_named("baseline"), size, 0, HOW).to(DEVICE)
+        draw_initial_values(coupling, 0)
+        plain = finished(coupling.pending(x, None)[0])
+        seen: list[int] = []
+        coupling.get_submodule(place).register_forward_hook(lambda *_, seen=seen: seen.append(1))
+        update, _ = coupling.pending(x, None)
+        assert seen == [1] and isinstance(update, Tensor), place
+        torch.testing.assert_close(update, plain, rtol=1e-4, atol=1e-6)
+    doubled = Doubled(variant_named("baseline"), size, 0, HOW).to(DEVICE)
+    draw_initial_values(doubled, 0)
+    torch.testing.assert_close(doubled.pending(x, None)[0], 2 * plain, rtol=1e-4, atol=1e-6)
