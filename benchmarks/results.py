@@ -89,6 +89,7 @@ def tables() -> dict[str, list[str]]:
     beside = [row for row in read(H200 / "memory-beside.jsonl") if row["name"] not in names]
     return {
         "The full model": beside_flashslice(baseline),
+        "Fewer passes around the coupling": beside_flashslice(read(H200 / "passes.jsonl")),
         "Variants of the full model": beside_flashslice(others),
         "One layer": beside_flashslice(layer),
         "Depths and slice counts": beside_flashslice(memory),

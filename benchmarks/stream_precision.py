@@ -49,7 +49,7 @@ def runs_of(problem: str, seeds: str, parallel: int, device: str) -> list[dict[s
     slipstream("evaluate", study, "--device", device, "--no-calibrate")
     rows = []
     for file in sorted(study.glob("runs/**/evaluations.jsonl")):
-        config = json.loads((file.parent / "config.json").read_text())
+        config = json.loads((file.parent / "config.json").read_text())["config"]
         (evaluation,) = [json.loads(line) for line in file.read_text().splitlines()][-1:]
         error = next(n for n in evaluation["numbers"] if n["variable"] is None)
         rows.append(
