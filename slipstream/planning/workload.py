@@ -8,6 +8,7 @@ from typing import Literal
 from slipstream.core.checks import check_choice, check_whole
 from slipstream.kernels.plan import ALLOWED, Family, make_plan
 from slipstream.kernels.plan import Operation as KernelOperation
+from slipstream.models.steps import StreamPrecision
 from slipstream.models.variants import PAPER, VARIANTS, Size, Variant
 from slipstream.runs.config import RunConfig
 
@@ -40,6 +41,8 @@ class Workload:
     training: bool = True
     recorded: bool = False
     """Whether the step may be recorded as a CUDA graph, see `replayed`."""
+    stream: StreamPrecision = "fp32"
+    """In what the stream of points is kept; it is counted as fp32, and notes say so."""
     trainer: bool = True
     """Whether optimiser, targets and validation are there, which a bare model has not."""
     layer_only: bool = False
@@ -197,4 +200,5 @@ def workload_of(config: RunConfig, points: int, *, inputs: int, outputs: int) ->
         memory="recompute" if config.recompute else config.memory,
         compiled=config.compile,
         recorded=config.cuda_graph,
+        stream=config.stream_precision,
     )
