@@ -1,5 +1,5 @@
 """What a stream of points in bf16 costs in accuracy: the baseline in bf16 with either stream, from
-the same initial values, on charges and Stokes flow in the settings of `reproduction/cpu`, on a GPU.
+the same initial values, on charges and Stokes flow in the settings of `reproduction/cpu`.
 
     python benchmarks/stream_precision.py OUT [--seeds 0,1,2,3,4] [--parallel 10] [--device cuda]
 

@@ -67,4 +67,7 @@ def at_points(faces: np.ndarray[Any, Any], cells: np.ndarray[Any, Any]) -> np.nd
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1])).savefig(Path(__file__).with_suffix(".png"), dpi=250)
+    figure = draw(Path(sys.argv[1]))
+    figure.savefig(
+        Path(__file__).with_suffix(".png"), dpi=250, bbox_inches="tight", pad_inches=0.06
+    )
