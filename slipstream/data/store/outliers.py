@@ -1,4 +1,4 @@
-"""Samples unlike the others of their store: in another unit, shifted, or with a spike.
+"""Samples unlike the others of their store: in another unit, shifted, with a spike or another sign.
 
 The statistics of the samples, which the manifest has, are compared on a logarithmic scale with
 their median and with their spread, measured by the median distance from it (MAD), which a few
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slipstream.data.store.manifest import Manifest
+from slipstream.data.store.opposed import opposed
 from slipstream.data.store.quantities import Quantity, quantities
 
 Numbers = NDArray[np.float64]
@@ -79,6 +80,8 @@ def find_outliers(manifest: Manifest) -> list[Outlier]:
                 outliers += _unlike_extents(table, quantity)
             else:
                 outliers += _unlike_values(table, quantity)
+            if quantity.part == "targets" and len(quantity.columns) == 3:
+                outliers += _unlike_direction(table, quantity)
     order = {sample: index for index, sample in enumerate(manifest.samples)}
     return sorted(outliers, key=lambda outlier: order[outlier.sample])
 
@@ -95,6 +98,8 @@ class _Table:
     high: Numbers
     inputs: tuple[Numbers, ...]
     """Logarithms of what is one positive number for each sample, as the speed of the inflow."""
+    vectors: tuple[Numbers, ...]
+    """Of what is one vector for each sample, as the velocity of the inflow."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> _Table:
@@ -104,11 +109,16 @@ class _Table:
             for kind in ("mean", "std", "low", "high")
         )
         channels = manifest.origin.schema.channels
-        table = cls(tuple(manifest.samples), channels, mean, std, low, high, ())
+        table = cls(tuple(manifest.samples), channels, mean, std, low, high, (), ())
         features = [q for q in quantities(manifest.origin) if q.part == "features"]
-        inputs = [*(_input(table, one) for one in features), *_parameters(manifest)]
-        known = (_logarithms(one) for one in inputs if one is not None)
-        return replace(table, inputs=tuple(one for one in known if np.isfinite(one).all()))
+        constants = [own for one in features if (own := _input(table, one)) is not None]
+        constants += _parameters(manifest)
+        logs = (_logarithms(np.linalg.norm(one, axis=1)) for one in constants)
+        return replace(
+            table,
+            inputs=tuple(one for one in logs if np.isfinite(one).all()),
+            vectors=tuple(one for one in constants if one.shape[1] == 3),
+        )
 
     def extents(self, quantity: Quantity) -> Numbers:
         """The range of every component."""
@@ -125,19 +135,23 @@ class _Table:
 
 
 def _input(table: _Table, quantity: Quantity) -> Numbers | None:
-    """The size of a feature that is constant within every sample; None of others."""
+    """A feature that is constant within every sample, (samples, components); None of others."""
     constant = table.extents(quantity).max(1) <= 1e-6 * table.sizes(quantity).max(1)
-    size = np.linalg.norm(table.mean[:, list(quantity.columns)], axis=1)
-    return size if constant.all() else None
+    return table.mean[:, list(quantity.columns)] if constant.all() else None
 
 
 def _parameters(manifest: Manifest) -> Iterator[Numbers]:
-    """The parameters that are a number, or a list of numbers, in every sample."""
+    """The parameters that are a number, or a list of numbers, in every sample: (samples, numbers).
+
+    Of lists that are not equally long their sizes alone.
+    """
     entries = list(manifest.samples.values())
     for name in entries[0].parameters:
         values = [entry.parameters.get(name) for entry in entries]
         with suppress(TypeError, ValueError, OverflowError):
-            yield np.array([np.linalg.norm(np.array(value, float).ravel()) for value in values])
+            rows = [np.array(value, float).ravel() for value in values]
+            alike = len({len(row) for row in rows}) == 1
+            yield np.stack(rows) if alike else np.array([[np.linalg.norm(row)] for row in rows])
 
 
 def _unexplained(logs: Numbers, inputs: Sequence[Numbers]) -> Numbers:
@@ -223,6 +237,22 @@ def _unlike_values(table: _Table, quantity: Quantity) -> Iterator[Outlier]:
             yield _other_size(table, quantity, index, usual)
         elif wide[index]:
             yield _other_range(table, quantity, index, usual)
+
+
+def _unlike_direction(table: _Table, quantity: Quantity) -> Iterator[Outlier]:
+    columns = list(quantity.columns)
+    mean = table.mean[:, columns]
+    flags = opposed(mean, table.std[:, columns], table.vectors)
+    for index in np.flatnonzero(flags):
+        vector = ", ".join(f"{value:.3g}" for value in mean[index])
+        yield Outlier(
+            table.samples[index],
+            quantity.name,
+            None,
+            -1.0,
+            f"{quantity.name} is ({vector}) {quantity.unit} on average, against its direction in"
+            f" {np.sum(~flags)} of {len(flags)} samples: with the other sign?",
+        )
 
 
 def _larger(values: Numbers, inputs: Sequence[Numbers]) -> Flags:

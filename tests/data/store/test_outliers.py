@@ -246,3 +246,62 @@ def test_states_of_a_trajectory_are_one_quantity(tmp_path: Path) -> None:
     entry = replace(entry, statistics=replace(statistics, high=tuple(high)))
     (outlier,) = find_outliers(replace(manifest, samples={**manifest.samples, name: entry}))
     assert outlier.field == "velocity" and outlier.sample == name
+
+
+def turned(count: int, part: int, seed: int = 0) -> list[Rows]:
+    """Flows of which some have the velocity with the other sign, as wall shear may have it."""
+    rows = some(count, seed)
+    for one in rows[:part]:
+        one[:, U] *= -1
+    return rows
+
+
+@pytest.mark.parametrize(("count", "part"), [(4, 1), (12, 3), (12, 6), (50, 25), (50, 49)])
+def test_a_vector_with_the_other_sign_is_named(count: int, part: int) -> None:
+    outliers = find_outliers(made_of(turned(count, part)))
+    wrong = range(part) if 2 * part < count else range(part, count)
+    assert [outlier.sample for outlier in outliers] == [f"run_{i}" for i in wrong]
+    assert {outlier.field for outlier in outliers} == {"velocity"}
+    message = str(outliers[0])
+    assert f"against its direction in {count - len(wrong)} of {count} samples" in message
+    assert message.endswith(": with the other sign?")
+
+
+def with_inflow(rows: list[Rows], directions: NDArray[np.float64]) -> Manifest:
+    """The flows turned, each with the velocity of its stream as an input."""
+    made = []
+    for one, direction in zip(rows, directions, strict=True):
+        own = np.concatenate([one[:, :3], np.tile(30 * direction, (100, 1)), one[:, 4:]], 1)
+        own[:, 7:] = 30 * (direction + np.random.default_rng(1).normal(0, 0.4, (100, 3)))
+        made.append(own)
+    inflow = Field("inflow", "m/s", components=3)
+    return made_of(made, replace(SCHEMA, features=(inflow,)))
+
+
+def test_a_vector_that_turns_with_an_input_is_right() -> None:
+    """A stream from all sides; and one sample that is wrong among them."""
+    draw = np.random.default_rng(0)
+    directions = draw.normal(size=(12, 3))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    assert find_outliers(with_inflow(some(12), directions)) == []
+    manifest = with_inflow(some(12), np.where(np.arange(12)[:, None] == 4, -1, 1) * directions)
+    entry = manifest.samples["run_4"]
+    mean = (*entry.statistics.mean[:3], *-np.array(entry.statistics.mean[3:6]),
+            *entry.statistics.mean[6:])  # fmt: skip
+    low, high = (tuple(x[:3]) + tuple(mean[3:6]) + tuple(x[6:])
+                 for x in (entry.statistics.low, entry.statistics.high))  # fmt: skip
+    entry = replace(entry, statistics=replace(entry.statistics, mean=mean, low=low, high=high))
+    manifest = replace(manifest, samples={**manifest.samples, "run_4": entry})
+    (outlier,) = find_outliers(manifest)
+    assert outlier.sample == "run_4" and outlier.field == "velocity"
+
+
+def test_means_that_say_nothing_of_a_direction_raise_no_alarm() -> None:
+    rows = some(12)
+    for index, one in enumerate(rows):
+        one[:, U] -= one[:, U].mean(0) * (1 - 0.1 * (-1) ** index)
+    assert find_outliers(made_of(rows)) == []
+    side = some(12)
+    for index, one in enumerate(side):  # across the line of the others, from either side
+        one[:, U] = np.roll(one[:, U], index % 3, axis=1)
+    assert find_outliers(made_of(side)) == []
