@@ -267,6 +267,14 @@ def test_a_vector_with_the_other_sign_is_named(count: int, part: int) -> None:
     assert message.endswith(": with the other sign?")
 
 
+def test_of_two_halves_the_one_without_the_first_sample_is_named() -> None:
+    for rows in (turned(12, 6), turned(12, 6)[::-1], [-one for one in turned(12, 6)]):
+        for one in rows:
+            one[:, SPEED] = 30
+        outliers = find_outliers(made_of(rows))
+        assert [outlier.sample for outlier in outliers] == [f"run_{i}" for i in range(6, 12)]
+
+
 def with_inflow(rows: list[Rows], directions: NDArray[np.float64]) -> Manifest:
     """The flows turned, each with the velocity of its stream as an input."""
     made = []
@@ -284,6 +292,8 @@ def test_a_vector_that_turns_with_an_input_is_right() -> None:
     directions = draw.normal(size=(12, 3))
     directions /= np.linalg.norm(directions, axis=1)[:, None]
     assert find_outliers(with_inflow(some(12), directions)) == []
+    to_and_fro = np.outer((-1.0) ** np.arange(12), (1, 0, 0))
+    assert find_outliers(with_inflow(some(12), to_and_fro)) == []
     manifest = with_inflow(some(12), np.where(np.arange(12)[:, None] == 4, -1, 1) * directions)
     entry = manifest.samples["run_4"]
     mean = (*entry.statistics.mean[:3], *-np.array(entry.statistics.mean[3:6]),
@@ -302,6 +312,6 @@ def test_means_that_say_nothing_of_a_direction_raise_no_alarm() -> None:
         one[:, U] -= one[:, U].mean(0) * (1 - 0.1 * (-1) ** index)
     assert find_outliers(made_of(rows)) == []
     side = some(12)
-    for index, one in enumerate(side):  # across the line of the others, from either side
-        one[:, U] = np.roll(one[:, U], index % 3, axis=1)
+    for index, one in enumerate(side[:6]):  # across the line of the others, to either side
+        one[:, U] = np.roll(one[:, U], 1, axis=1) * (-1) ** index
     assert find_outliers(made_of(side)) == []
