@@ -89,7 +89,6 @@ def couple(
     impl: Impl = "auto",
     precision: Precision | str | None = None,
     complete: Complete = as_they_are,
-    joint: Float[Tensor, "B N 2 H D"] | None = None,
 ) -> Float[Tensor, "B N H V"]:
     """Slice the values (B, N, H, V), mix the tokens, deslice them by the same membership.
 
@@ -97,9 +96,46 @@ def couple(
     one after another; the kernels compute the gradients of slice and deslice together, which is
     faster. `mix` maps tokens (B, H, G, V) to as many; `epsilon` is added to each slot's mass before
     dividing (1e-5 in a Transolver); `complete` makes the sums of all points from
-    those of these, where they are not the same. `joint`, if given, is the tensor whose halves the
-    query and the values are: its gradient is then written as one. Raises as `slice_points` does.
+    those of these, where they are not the same. Raises as `slice_points` does.
     """
+    handed = [values]
+    del values  # as large as the stream: popped, they are the callee's alone, which may free them
+    return _couple(membership, handed, mix, epsilon, complete, impl=impl, precision=precision)
+
+
+def couple_halves(
+    joint: Float[Tensor, "B N 2 H D"],
+    slots: tuple[Tensor, Tensor | None, Tensor],
+    mix: Callable[[Tensor], Tensor],
+    *,
+    epsilon: float = 0.0,
+    impl: Impl = "auto",
+    precision: Precision | str | None = None,
+    complete: Complete = as_they_are,
+) -> tuple[Float[Tensor, "B N H D"], Membership]:
+    """`couple` of the query and the values that are the halves of one tensor, and its membership.
+
+    A GPU then writes the gradient of both as one, which the product before them takes on as one.
+    `slots` are weight, bias and temperature.
+    """
+    membership, handed = Membership(joint[:, :, 0], *slots), [joint[:, :, 1]]
+    how: How = {"impl": impl, "precision": precision}
+    return _couple(membership, handed, mix, epsilon, complete, joint, **how), membership
+
+
+def _couple(
+    membership: Membership,
+    handed: list[Tensor],
+    mix: Callable[[Tensor], Tensor],
+    epsilon: float,
+    complete: Complete,
+    joint: Tensor | None = None,
+    *,
+    impl: Impl,
+    precision: Precision | str | None,
+) -> Tensor:
+    """`handed` has the values, which are popped; `joint` those of `couple_halves`."""
+    values = handed.pop()
     _check_values(membership, values)
     how: How = {"impl": impl, "precision": precision}
     plan = plan_for(membership, values.shape[-1], impl=impl, precision=precision)
@@ -112,12 +148,12 @@ def couple(
         return reference.couple(membership, values, mix_sums)
     if membership.over == "points":
         return deslice_tokens(membership, mix_sums(slice_points(membership, values, **how)), **how)
-    handed = [None if values is membership.query else values.to(compute_dtype(values))]
-    del values  # as large as the stream: popped, they are the callee's alone, which may free them
+    cast = [None if values is membership.query else values.to(compute_dtype(values))]
+    del values
     if plan.family == "chunked":
-        return chunked_ops.couple(_as_computed(membership), handed.pop(), mix_sums)
+        return chunked_ops.couple(_as_computed(membership), cast.pop(), mix_sums)
     whole = None if joint is None or joint.dtype != compute_dtype(joint) else joint
-    return _couple_fused(_as_computed(membership), handed.pop(), mix_sums, plan, whole)
+    return _couple_fused(_as_computed(membership), cast.pop(), mix_sums, plan, whole)
 
 
 def _couple_fused(

@@ -15,7 +15,7 @@ class Pending(NamedTuple):
 
 
 def finished(update: Tensor | Pending) -> Tensor:
-    """The sum, in the dtype of the product."""
+    """The sum, in the dtype of the product, to which the bias is rounded as in a linear layer."""
     if isinstance(update, Tensor):
         return update
-    return (update.product + update.bias).to(update.product.dtype)
+    return update.product + update.bias.to(update.product.dtype)

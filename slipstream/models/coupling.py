@@ -12,7 +12,13 @@ from torch import Tensor, nn
 
 from slipstream.core.shapes import Float
 from slipstream.kernels import chunked_ops
-from slipstream.kernels.api import couple, deslice_tokens, slice_points, with_statistics
+from slipstream.kernels.api import (
+    couple,
+    couple_halves,
+    deslice_tokens,
+    slice_points,
+    with_statistics,
+)
 from slipstream.kernels.membership import Membership, TokenSums
 from slipstream.kernels.pending import Pending
 from slipstream.kernels.plan import How
@@ -130,11 +136,9 @@ class Coupling(Summing):
         weight = torch.cat((self.query.weight, self.values.weight))
         joint = F.linear(x, weight).unflatten(-1, (2, self.heads, -1))
         slots, bias = self.slice_slots, fold_query_bias(self.query, self.slice_slots)
-        slicing = Membership(joint[:, :, 0], slots.weight, bias, slots.clamped_temperature())
-        impl, precision = self.how["impl"], self.how["precision"]
-        update = couple(
-            slicing, joint[:, :, 1], self.mix, epsilon=self.epsilon, impl=impl,
-            precision=precision, complete=self._complete_joint, joint=joint,
+        update, slicing = couple_halves(
+            joint, (slots.weight, bias, slots.clamped_temperature()), self.mix,
+            epsilon=self.epsilon, complete=self._complete_joint, **self.how,
         )  # fmt: skip
         return update.flatten(-2), slicing
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from slipstream.kernels import ops
-from slipstream.kernels.api import couple
+from slipstream.kernels.api import couple, couple_halves
 from slipstream.kernels.membership import Membership
 from slipstream.kernels.pending import finished
 from slipstream.kernels.plan import How
@@ -31,9 +31,13 @@ def couplings(slices: int, impl: str, joined: bool) -> dict[str, Tensor]:
     joint, weight = numbers(2, POINTS, 2, HEADS, WIDTH), numbers(slices, WIDTH)
     bias, temperature = numbers(HEADS, slices), torch.rand(HEADS, generator=draw) + 0.5
     temperature = temperature.to(DEVICE).requires_grad_()
-    membership = Membership(joint[:, :, 0], weight, bias, temperature)
-    given = joint if joined else None
-    out = couple(membership, joint[:, :, 1], torch.tanh, epsilon=1e-5, impl=impl, joint=given)  # type: ignore[arg-type]
+    slots, how = (weight, bias, temperature), {"epsilon": 1e-5, "impl": impl}
+    if joined:
+        out, membership = couple_halves(joint, slots, torch.tanh, **how)  # type: ignore[arg-type]
+    else:
+        membership = Membership(joint[:, :, 0], *slots)
+        out = couple(membership, joint[:, :, 1], torch.tanh, **how)  # type: ignore[arg-type]
+    assert torch.equal(membership.query, joint[:, :, 0])
     out.square().sum().backward()
     leaves = {"joint": joint, "weight": weight, "bias": bias, "temperature": temperature}
     return {"out": out.detach(), **{n: t.grad for n, t in leaves.items() if t.grad is not None}}
