@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Other people's Transolvers in a folder of their own, peers/ in the checkout unless told, without their dependencies:
-#   benchmarks/peers.sh [FOLDER]        PYTHON is python3 unless given; it must have torch 2.13
+#   benchmarks/peers.sh [FOLDER]        PYTHON is python3 unless given, of the version that will import them
 # Then PYTHONPATH=FOLDER slipstream bench cpu --peer. The tests look into peers/ by themselves.
 set -euo pipefail
 folder=${1:-$(cd "$(dirname "$0")/.." && pwd)/peers}
