@@ -44,6 +44,7 @@ def model_facts(trained: TrainedModel) -> dict[str, Any]:
         "constants": config.to_json()["model"]["constants"],
         "parameters": trained.model.parameter_count(),
         "precision": config.precision,
+        "stream_precision": config.stream_precision,
         "steps": config.steps,
         "metric": dict(trained.metric),
         "versions": trained.about.get("versions"),
@@ -93,6 +94,8 @@ def _identity(trained: TrainedModel) -> Lines:
         f"{size.layers} layers, width {size.width}, {size.heads} heads, {size.slices} slices;"
         f" {trained.model.parameter_count():,} parameters, {config.precision}"
     )
+    if config.stream_precision != "fp32":
+        shape += f" with a stream in {config.stream_precision}"
     lines: Lines = [("variant", [f"{variant.name}: {variant.summary}"]), ("size", [shape])]
     differing = config.model.constants.differing()
     if differing:

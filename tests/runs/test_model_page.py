@@ -26,6 +26,14 @@ def recipe_of(trained: TrainedModel) -> Recipe:
     return trained.recipe
 
 
+def test_it_says_in_what_the_stream_was(trained: TrainedModel) -> None:
+    config = replace(trained.config, precision="bf16", stream_precision="bf16")
+    own = replace(trained, config=config)
+    assert "parameters, bf16 with a stream in bf16" in " ".join(str(own).split())
+    assert "stream in" not in str(trained)
+    assert model_facts(own)["stream_precision"] == "bf16"
+
+
 def test_a_page_for_a_person(trained: TrainedModel) -> None:
     page = str(trained)
     lines = page.splitlines()
