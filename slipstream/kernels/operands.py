@@ -168,8 +168,8 @@ class Backward:
     mass: Tensor | None = None
     """(B, H, G), the mass of the slice, by which slots are weighted in `centred`."""
     joint: Tensor | None = None
-    """(B, N, 2, H, D), whose halves are to be the gradients of query and values; None: of its own
-    is each."""
+    """(B, N, 2, H, D), whose halves are to be the gradients of query and values; None where each is
+    to be a tensor of its own."""
 
     @staticmethod
     def of_slice(
@@ -190,7 +190,7 @@ class Backward:
 
     @property
     def share(self) -> int:
-        """Of how many gradients a row holds those of a point."""
+        """How many gradients of a point lie side by side: 2 where they are halves of one tensor."""
         return 1 if self.joint is None else 2
 
     @property
@@ -232,11 +232,10 @@ class Backward:
         """Unwritten tensors for the gradients of `query`, whose heads have this width, and rows."""
         if self.joint is not None:
             return self.joint[:, :, 0], self.joint[:, :, 1]
-        batch, points, heads = self.rows.shape[:3]
-        of_query = query.new_empty(batch, points, heads, width)
-        return of_query, of_query if self.kind == "deslice" else self.rows.new_empty(
-            self.rows.shape
-        )
+        of_query = query.new_empty(*self.rows.shape[:3], width)
+        if self.kind == "deslice":
+            return of_query, of_query
+        return of_query, self.rows.new_empty(self.rows.shape)
 
     def strides(self, heads: int) -> tuple[int, ...]:
         return (*row_strides(self.rows, heads), *row_strides(self.output_gradient, heads))

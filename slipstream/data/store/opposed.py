@@ -1,8 +1,9 @@
 """Samples in which a vector points the other way than in the rest: a sign that is wrong there.
 
 Wall shear has two sign conventions, and each mesh by itself looks right. Compared are means over a
-sample's points, where they are a good part of the field's size: with one line for all samples, and
-with inputs that are vectors, as the velocity of the free stream. What agrees best decides.
+sample's points, where they are a good part of the field's size: with one line for all samples, with
+inputs that are vectors, as the velocity of the free stream, and with the signs of inputs that are
+numbers, as a load. What agrees best decides.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _SHARE = 0.9
 def opposed(mean: Numbers, std: Numbers, inputs: Sequence[Numbers]) -> Flags:
     """The samples whose vectors point against those of the others: fewer than half, or half.
 
-    `mean` and `std` (samples, 3) are of the field; `inputs`, each (samples, 3), are constant within
-    a sample.
+    `mean` and `std` (samples, 3) are of the field; `inputs`, each (samples, 3) or (samples, 1), are
+    constant within a sample.
     """
     size = np.linalg.norm(mean, axis=1)
     clear = size > _LEAST_MEAN * np.sqrt((mean**2 + std**2).sum(1))
@@ -39,10 +40,11 @@ def opposed(mean: Numbers, std: Numbers, inputs: Sequence[Numbers]) -> Flags:
     units = np.where(clear, 1 / np.where(clear, size, 1), 0)[:, None] * mean
     line = np.linalg.svd(units[clear], full_matrices=False)[2][0]
     compared = [units @ line]
-    for vectors in inputs:
-        length = np.linalg.norm(vectors, axis=1)
+    for values in inputs:
+        length = np.linalg.norm(values, axis=1)
         if np.isfinite(length).all() and (length > 0).all():
-            compared.append((units * vectors).sum(1) / length)
+            toward = values if values.shape[1] == 3 else values * line
+            compared.append((units * toward).sum(1) / length)
     sides = [_fewer(cosine, clear) for cosine in compared if _is_along(cosine, clear)]
     return min(sides, key=lambda flags: flags.sum(), default=nothing)
 

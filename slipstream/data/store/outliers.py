@@ -98,8 +98,8 @@ class _Table:
     high: Numbers
     inputs: tuple[Numbers, ...]
     """Logarithms of what is one positive number for each sample, as the speed of the inflow."""
-    vectors: tuple[Numbers, ...]
-    """Of what is one vector for each sample, as the velocity of the inflow."""
+    directions: tuple[Numbers, ...]
+    """Of what is one vector or number for each sample, as the velocity of the inflow or a load."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> _Table:
@@ -117,7 +117,7 @@ class _Table:
         return replace(
             table,
             inputs=tuple(one for one in logs if np.isfinite(one).all()),
-            vectors=tuple(one for one in constants if one.shape[1] == 3),
+            directions=tuple(one for one in constants if one.shape[1] in (1, 3)),
         )
 
     def extents(self, quantity: Quantity) -> Numbers:
@@ -242,7 +242,7 @@ def _unlike_values(table: _Table, quantity: Quantity) -> Iterator[Outlier]:
 def _unlike_direction(table: _Table, quantity: Quantity) -> Iterator[Outlier]:
     columns = list(quantity.columns)
     mean = table.mean[:, columns]
-    flags = opposed(mean, table.std[:, columns], table.vectors)
+    flags = opposed(mean, table.std[:, columns], table.directions)
     for index in np.flatnonzero(flags):
         vector = ", ".join(f"{value:.3g}" for value in mean[index])
         yield Outlier(

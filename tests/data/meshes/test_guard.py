@@ -45,11 +45,13 @@ def good(tmp_path: Path) -> Path:
 def test_a_hostile_file_is_one_sentence(
     tmp_path: Path, good: Path, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """VTK reads past the end of an array in some, and what it finds there is a matter of chance: it
+    crashes as a rule, has run out of memory, and has seen an error itself."""
     path = write_hostile(tmp_path, name)
-    crash = r"VTK crashed with signal \d+ \(SIG[A-Z]+\) while reading"
-    says = rf"{crash} {name}$|^reading {name} needs more than the 1 GB that --read-memory allows$"
-    if name not in READ_BY_VTK:
-        says = rf"^[^\n]*{name} must [^\n]*, got [^\n]*$"
+    says = rf"^[^\n]*{name} must [^\n]*, got [^\n]*$"
+    if name in READ_BY_VTK:
+        crash = r"VTK crashed with signal \d+ \(SIG[A-Z]+\) while reading"
+        says += rf"|{crash} {name}$|^reading {name} needs more than the 1 GB that --read-memory"
     with read_within(SOME), pytest.raises(ValueError, match=says):
         read_mesh(path, [P] if name != "line_length.vtk" else []).cell_centres()
     assert read_mesh(good).points().shape == (30, 3)
@@ -169,14 +171,32 @@ def test_many_files_are_read_by_one_process(tmp_path: Path) -> None:
 
 
 def test_copies_for_vtk_are_removed_after_a_crash(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = write_parts(write_hostile(tmp_path, "faces.vtu"), (100, 200))
+    """The reader is stopped until the copy is there, and then ends by the signal of a crash."""
+    read_mesh(good)
+    parts = write_parts(good, (100, 200))
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    with pytest.raises(ValueError, match="VTK crashed with signal .* faces.vtu"):
+    crashing = reader()
+    os.kill(crashing, signal.SIGSTOP)
+    copies: list[str] = []
+
+    def crash() -> None:
+        while not copies:
+            time.sleep(0.005)
+            copies.extend(path.name for path in (tmp_path / "temporary").rglob("good.vtu"))
+        os.kill(crashing, signal.SIGSEGV)
+        os.kill(crashing, signal.SIGCONT)
+
+    thread = threading.Thread(target=crash, daemon=True)
+    thread.start()
+    says = r"^VTK crashed with signal 11 \(SIGSEGV\) while reading good.vtu$"
+    with pytest.raises(ValueError, match=says):
         read_mesh(parts)
-    assert list((tmp_path / "temporary").iterdir()) == []
+    thread.join()
+    assert copies == ["good.vtu"] and list((tmp_path / "temporary").iterdir()) == []
+    assert read_mesh(good).points().shape == (30, 3) and reader() != crashing
 
 
 def _ended(process: int) -> bool:

@@ -306,6 +306,16 @@ def test_a_vector_that_turns_with_an_input_is_right() -> None:
     assert outlier.sample == "run_4" and outlier.field == "velocity"
 
 
+def test_a_vector_that_changes_its_sign_with_a_number_is_right() -> None:
+    """As displacements under loads from either side."""
+    rows = turned(12, 6)
+    for one in rows[:6]:
+        one[:, SPEED] *= -1
+    assert find_outliers(made_of(rows)) == []
+    rows[3][:, U] *= -1
+    assert [outlier.sample for outlier in find_outliers(made_of(rows))] == ["run_3"]
+
+
 def test_means_that_say_nothing_of_a_direction_raise_no_alarm() -> None:
     rows = some(12)
     for index, one in enumerate(rows):
